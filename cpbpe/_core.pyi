@@ -6,7 +6,9 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.engine.columns import ByteLevelColumns, Columns, NormalizerColumns
+from cpbpe.engine import protocol
+from cpbpe.engine.columns import Columns
+from cpbpe.engine.ends import Dropout
 from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, CountSpec, LearnSpec
 
 __all__ = [
@@ -14,169 +16,27 @@ __all__ = [
     "Engine",
     "Finder",
     "LineWriter",
-    "Slices",
     "Splitter",
+    "character_origins",
+    "decode_mapping",
+    "decode_message",
+    "decode_pieces_all",
     "first_not_utf8",
     "learn",
     "merge_words",
+    "message",
+    "normalize_all",
     "read_ids",
 ]
 
 @final
-class Engine:
+class Engine(protocol.Engine):  # type: ignore[misc]  # (the methods of the protocol are those of this class)
+    """The operations of every engine, and how one is made."""
+
     @staticmethod
     def from_model(data: bytes) -> Engine | None: ...
     @staticmethod
-    def from_columns(
-        *,
-        blob: bytes,
-        ends: bytes,
-        scores: bytes,
-        types: bytes,
-        byte_fallback: bool,
-        unk_surface: bytes,
-        special_pieces: tuple[bytes, bytes, bytes, bytes],
-        normalizer: NormalizerColumns,
-        denormalizer: NormalizerColumns | None,
-        added: list[tuple[bytes, int]],
-        byte_level: ByteLevelColumns | None = None,
-    ) -> Engine: ...
-    def columns(self) -> Columns: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def byte_fallback(self) -> bool: ...
-    @property
-    def byte_level(self) -> ByteLevelColumns | None: ...
-    @property
-    def unicode_form(self) -> str: ...
-    @property
-    def normalizer_name(self) -> bytes: ...
-    @property
-    def specials(self) -> list[int | None]: ...
-    @property
-    def added(self) -> list[tuple[bytes, int]]: ...
-    def variant(
-        self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False
-    ) -> Engine: ...
-    def piece(self, id: int) -> bytes: ...
-    def find(self, piece: bytes) -> int | None: ...
-    def score(self, id: int) -> float: ...
-    def kind(self, id: int) -> int: ...
-    def normalize(self, text: str | bytes) -> bytes: ...
-    def origins(self, text: str | bytes) -> tuple[bytes, list[int]]: ...
-    def normalize_str(self, text: str | bytes, strict: bool = False) -> str: ...
-    def normalize_batch(self, texts: list[Any], strict: bool) -> list[Any] | None: ...
-    def encode(
-        self, text: str | bytes, front: int | None = None, back: int | None = None, reverse: bool = False
-    ) -> list[int]: ...
-    def encode_array(
-        self,
-        text: str | bytes,
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> NDArray[np.uint32]: ...
-    def encode_batch(
-        self,
-        texts: list[str | bytes],
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> list[list[int]]: ...
-    def encode_arrays(
-        self,
-        texts: list[str | bytes],
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
-    def encode_lines(
-        self,
-        data: bytes,
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]: ...
-    def encode_pieces(
-        self,
-        text: str | bytes,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-        strict: bool = False,
-    ) -> list[str]: ...
-    def count(self, text: str | bytes) -> int: ...
-    def count_batch(self, texts: list[str | bytes], threads: int) -> list[int]: ...
-    def align(
-        self, text: str | bytes, alpha: float | None = None, seed: int = 0
-    ) -> tuple[list[int], list[bytes], list[int], list[int]]: ...
-    def sample(self, text: str | bytes, alpha: float, seed: int) -> list[int]: ...
-    def mapping(
-        self,
-        text: str | bytes,
-        chars: bool,
-        as_bytes: bool = False,
-        alpha: float | None = None,
-        seed: int = 0,
-    ) -> tuple[list[int], list[Any], list[tuple[int, int]]] | None: ...
-    def mapping_batch(
-        self,
-        texts: list[str | bytes],
-        threads: int,
-        chars: bool | None,
-        as_bytes: bool = False,
-        alpha: float | None = None,
-        seed: int = 0,
-    ) -> list[tuple[list[int], list[Any], list[tuple[int, int]]]] | None: ...
-    def message(
-        self, text: str | bytes, in_parallel: bool = False, alpha: float | None = None, seed: int = 0
-    ) -> bytes | None: ...
-    def character_origins(self, text: str) -> tuple[str, list[int]] | None: ...
-    def align_arrays(
-        self,
-        texts: list[str | bytes],
-        threads: int,
-        chars: bool | None,
-        alpha: float | None = None,
-        seed: int = 0,
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]: ...
-    def slices(
-        self,
-        data: NDArray[np.uint8],
-        begins: NDArray[np.int32] | NDArray[np.int64],
-        ends: NDArray[np.int32] | NDArray[np.int64],
-    ) -> Slices: ...
-    def finder(self, keys: list[bytes]) -> Finder: ...
-    def cut(self, text: bytes) -> int: ...
-    def decode(self, ids: list[int] | bytes) -> str | None: ...
-    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None: ...
-    def decode_pieces(self, pieces: list[Any]) -> str | None: ...
-    def decode_pieces_batch(self, batch: list[Any]) -> list[str] | None: ...
-    def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None: ...
-    def decode_mapping(
-        self, tokens: list[int] | list[str] | list[bytes] | list[str | bytes], as_bytes: bool
-    ) -> tuple[Any, list[int], list[Any], list[tuple[int, int]]] | None: ...
-    def decode_message(
-        self, tokens: list[int] | list[str] | list[bytes] | list[str | bytes]
-    ) -> bytes | None: ...
-    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None: ...
-    def decode_lines(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> bytes | None: ...
-    def read_pieces(self, data: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64], int | None]: ...
-
-@final
-class Slices:
-    def encode(
-        self, threads: int, front: int | None = None, back: int | None = None, reverse: bool = False
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
-    def count(self, threads: int) -> NDArray[np.int64]: ...
-    def align(
-        self, threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
-    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64], list[tuple[int, bytes]]]: ...
+    def from_columns(columns: Columns) -> Engine: ...
 
 @final
 class Splitter:
@@ -197,6 +57,17 @@ class LineWriter:
         self, ids: NDArray[np.uint32], offsets: NDArray[np.int64], others: list[tuple[int, bytes]]
     ) -> bytes: ...
 
+# For the drop-ins: see `cpbpe.compat.sentencepiece`.
+def message(
+    engine: Engine, text: str | bytes, in_parallel: bool = False, dropout: Dropout | None = None
+) -> bytes: ...
+def character_origins(engine: Engine, text: str) -> tuple[str, list[int]] | None: ...
+def normalize_all(engine: Engine, texts: list[Any]) -> list[Any] | None: ...
+def decode_pieces_all(engine: Engine, batch: list[Any]) -> list[str] | None: ...
+def decode_mapping(
+    engine: Engine, tokens: list[Any], as_bytes: bool
+) -> tuple[Any, list[int], list[Any], list[tuple[int, int]]] | None: ...
+def decode_message(engine: Engine, tokens: list[Any]) -> bytes | None: ...
 def read_ids(data: bytes) -> tuple[NDArray[np.uint32], NDArray[np.int64], int | None]: ...
 def first_not_utf8(texts: list[bytes]) -> int | None: ...
 

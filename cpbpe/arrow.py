@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from cpbpe.checks import THREAD_ITEMS, Text, Unit, checked_threads, checked_unit, cores, table_way_out
+from cpbpe.checks import THREAD_ITEMS, Unit, checked_threads, checked_unit, cores, table_way_out
+from cpbpe.engine.ends import reseeded
 from cpbpe.engine.protocol import Slices
 from cpbpe.lazy import importing
 from cpbpe.text.utf8 import character_positions
@@ -274,7 +275,7 @@ class _Work:
 
     def _of_chunk(self, chunk: Any, work: Callable[[Texts], Column]) -> Column:
         arrow = pyarrow()
-        if isinstance(chunk, arrow.DictionaryArray) and self._plan.alpha is None:
+        if isinstance(chunk, arrow.DictionaryArray) and self._plan.dropout is None:
             # Each of the dictionary's texts once.
             return work(texts_of(chunk.dictionary, self._name)).take(chunk.indices)
         texts = texts_of(chunk, self._name)
@@ -319,60 +320,46 @@ class _Work:
 
     def _encoded(self, texts: Texts) -> Ragged:
         plan = self._plan
-        if plan.alpha is not None:
+        if plan.dropout is not None:
             rows = self._aligned(texts, chars=False)
             return Ragged(rows.ids, rows.offsets)
-        parts = self._in_parts(
-            texts,
-            lambda slices, threads: slices.encode(threads, *plan.ends),
-            lambda encoder, given, threads: encoder.encode_arrays(given, threads, *plan.ends),
-        )
-        return _joined([Ragged(*found) for _, _, found in parts])
+        made = [
+            Ragged(*encoder.encode_arrays(given, threads, plan.ends))
+            for encoder, given, threads, _, _ in self._parts(texts)
+        ]
+        return _joined(made)
 
     def _counted(self, texts: Texts) -> Any:
         plan = self._plan
-        if plan.alpha is not None:
+        if plan.dropout is not None:
             return np.diff(self._encoded(texts).offsets)
-        parts = self._in_parts(
-            texts,
-            lambda slices, threads: slices.count(threads),
-            lambda encoder, given, threads: encoder.count_batch(given, threads),
-        )
-        counts = [np.asarray(found, np.int64) for _, _, found in parts]
+        counts = [
+            np.asarray(encoder.count_batch(given, threads), np.int64)
+            for encoder, given, threads, _, _ in self._parts(texts)
+        ]
         return np.concatenate([np.zeros(0, np.int64), *counts]) + plan.around
 
     def _aligned(self, texts: Texts, chars: bool) -> Ragged:
         """The ids with their spans, sampled if there is a chance."""
         plan = self._plan
         done = self._before
-
-        def how() -> tuple[bool, float | None, int]:
-            return chars, plan.alpha, (plan.seed + done) % (1 << 64)
-
         made = []
-        for begins, ends, found in self._in_parts(
-            texts,
-            lambda slices, threads: slices.align(threads, *how()),
-            lambda encoder, given, threads: encoder.align_arrays(given, threads, *how()),
-        ):
+        for encoder, given, threads, begins, ends in self._parts(texts):
+            ids, offsets, spans, _ = encoder.align_arrays(given, threads, chars, reseeded(plan.dropout, done))
             done += len(begins)
             lengths: Any = None
             if plan.back:
                 lengths = ends.astype(np.int64) - begins
                 if chars:
                     lengths = [character_positions(text)[-1] for text in texts.as_bytes(begins, ends)]
-            made.append(plan.finish_ragged(Ragged(*found[:3]), lengths))
+            made.append(plan.finish_ragged(Ragged(ids, offsets, spans), lengths))
         return _joined(made, spans=True)
 
-    def _in_parts(
-        self,
-        texts: Texts,
-        whole: Callable[[Slices, int], Any],
-        some: Callable[[SpecialEncoder, list[Text], int], Any],
-    ) -> Iterator[tuple[AnyPlaces, AnyPlaces, Any]]:
-        """What `whole` makes of the texts; or `some`, of parts that hold special tokens. With their places.
+    def _parts(self, texts: Texts) -> Iterator[tuple[Any, Any, int, AnyPlaces, AnyPlaces]]:
+        """What encodes some texts, these texts, with how many threads, and their places.
 
-        All texts are taken at once, or a little at a time if special tokens have to be found.
+        All texts are taken at once, or a little at a time if special tokens have to be found. Those without
+        special tokens are encoded where they lie.
         """
         encoder = self._plan.encoder
         special = encoder if isinstance(encoder, SpecialEncoder) else None
@@ -382,11 +369,10 @@ class _Work:
                 size = int(ends.sum(dtype="int64") - begins.sum(dtype="int64"))
                 threads = max(1, min(size // THREAD_ITEMS, cores()))
             if special is not None and _has_special(special, texts, begins, ends):
-                found = some(special, [*texts.as_bytes(begins, ends)], threads)
+                yield special, [*texts.as_bytes(begins, ends)], threads, begins, ends
             else:
                 engine = encoder.first if isinstance(encoder, SpecialEncoder) else encoder
-                found = whole(engine.slices(texts.data, begins, ends), threads)
-            yield begins, ends, found
+                yield engine, Slices(texts.data, begins, ends), threads, begins, ends
 
 
 def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends: AnyPlaces) -> bool:

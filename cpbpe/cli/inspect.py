@@ -200,7 +200,7 @@ def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
 
 def _has_spaces(tok: Tokenizer) -> bool:
     """Whether pieces have spaces, as those of byte-level models have."""
-    return tok.facts.engine.byte_level is not None
+    return tok.facts.is_byte_level
 
 
 def _exported(tok: Tokenizer, format: str) -> Iterator[str]:

@@ -17,11 +17,12 @@ class PieceNames:
 
     def __init__(self, engine: Engine):
         self._engine = engine
+        self._is_byte_level = engine.head["byte_level"] is not None
 
     def __call__(self, id: int) -> str:
         """The name of a piece."""
         piece = self._engine.piece(id)
-        if self._engine.byte_level is None or self._engine.kind(id) == PieceType.CONTROL:
+        if not self._is_byte_level or self._engine.kind(id) == PieceType.CONTROL:
             return text_of(piece)
         return to_letters(piece)
 
@@ -32,7 +33,7 @@ class PieceNames:
 
     def piece(self, name: str) -> bytes:
         """The piece that has a name; the name itself, if none has it."""
-        if self._engine.byte_level is None:
+        if not self._is_byte_level:
             return name.encode()
         id = self.ids.get(name)
         return name.encode() if id is None else self._engine.piece(id)

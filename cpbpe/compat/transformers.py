@@ -183,7 +183,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _convert_token_to_id(self, token: str) -> int | None:
         names = self._names()
-        id = names.ids.get(token) if self.cpbpe.facts.engine.byte_level else self.cpbpe.piece_to_id(token)
+        id = names.ids.get(token) if self.cpbpe.facts.is_byte_level else self.cpbpe.piece_to_id(token)
         return self.unk_token_id if id is None else id
 
     def _convert_id_to_token(self, index: int) -> str:
@@ -238,12 +238,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             return text.ids
         split = kwargs.pop("split_special_tokens", self.split_special_tokens)
         text, _ = self.prepare_for_tokenization(text, **kwargs)
-        ids, pieces, _, _ = self._encoder(bool(split)).align(text)
-        if self.cpbpe.facts.engine.byte_level is None:
-            return [text_of(piece) for piece in pieces]
+        encoder = self._encoder(bool(split))
+        if not self.cpbpe.facts.is_byte_level:
+            return encoder.encode_pieces(text)
+        ids, pieces, _ = encoder.align(text, False)
         names, size = self._names(), self.vocab_size
-        pairs = zip(ids, pieces, strict=True)
-        return [names(id) if id < size else text_of(piece) for id, piece in pairs]
+        return [names(id) if id < size else piece for id, piece in zip(ids, pieces, strict=True)]
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """The id of a token, or a list of ids for a list of tokens."""

@@ -1,49 +1,64 @@
-"""Which engine does the work: the compiled core if it is installed, otherwise the reference."""
+"""Which engine does the work: the compiled core if it is installed, otherwise the reference.
+
+And if it is not the core, why not, and what to do about it. There are three reasons. Usually Python imports
+the sources of cpbpe, because it was started in the folder that holds them, while the core is in the folder
+where cpbpe was installed. Or the core is there but cannot be imported: it is for another Python or machine,
+or does not support subinterpreters. Or it was never compiled.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Engine
+    from cpbpe.engine.protocol import Engine, Finder
     from cpbpe.model.spec import ModelSpec
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
+_NOT_TAKEN = (ValueError, TypeError, AttributeError, KeyError)
+"""What the core raises for columns that it does not take."""
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The folder of the package that was imported."""
+_LIBRARIES = (".so", ".pyd", ".dylib")
 
 
 def make_engine(spec: ModelSpec) -> Engine:
     """The engine for a model: the best available one, or the one that CPBPE_ENGINE names."""
-    imported("cpbpe.model.validity").check_alphabet(spec)
+    with importing:
+        from cpbpe.engine.columns import columns_of
+        from cpbpe.model.validity import check, check_alphabet
+    check_alphabet(spec)
     if engine_name() == "reference":
         say_if_slow()
-        imported("cpbpe.model.validity").check(spec)
-        engine: Engine = imported("cpbpe.engine.reference_engine").PythonEngine(spec)
-        return engine
+        check(spec)
+        with importing:
+            from cpbpe.engine.reference_engine import PythonEngine
+        return PythonEngine(spec)
     from cpbpe import _core
 
     try:
-        core: Engine = _core.Engine.from_columns(**imported("cpbpe.engine.columns").columns_of(spec))
-    except (ValueError, TypeError, AttributeError) as error:
-        imported("cpbpe.model.validity").check(spec)  # its error says what is wrong, and with which piece
-        other = imported("cpbpe.engine.missing_core")
-        if not other.takes_columns(_core.Engine, spec.alphabet):
-            raise RuntimeError(other.another_version(_core.__file__, error)) from error
+        return _core.Engine.from_columns(columns_of(spec))
+    except _NOT_TAKEN as error:
+        check(spec)  # its error says what is wrong, and with which piece
+        if not _takes_columns(_core.Engine, spec.alphabet):
+            raise RuntimeError(another_version(_core.__file__, error)) from error
         if spec.splitter is not None:  # what `regex` takes for a pattern, the core may not
             raise ModelError(f"the pattern {spec.splitter.pattern!r}: {error}") from None
         raise RuntimeError(
             "the core refuses a model that the reference accepts; please report this"
         ) from error
-    return core
 
 
 def load_engine(data: bytes) -> Engine:
@@ -58,49 +73,24 @@ def load_engine(data: bytes) -> Engine:
         core = _core.Engine.from_model(data)
         if core is not None:
             return core
-    return make_engine(imported("cpbpe.model.formats.sentencepiece").read(data))
+    with importing:
+        from cpbpe.model.formats.sentencepiece import read
+    return make_engine(read(data))
 
 
-def make_chunk_finder(pattern: str | None) -> Callable[[bytes, int], tuple[int, int]]:
-    """What says where the chunk of a text begins and ends that holds the byte before a place.
+def make_finder(keys: list[bytes]) -> Finder:
+    """A finder of these keys in text, such as special tokens.
 
-    What a pattern leaves out between two matches is a chunk, too. Without a pattern a text is one chunk.
-
-    >>> find = make_chunk_finder("[a-z]+")
-    >>> find(b"ab12cd", 2), find(b"ab12cd", 3), make_chunk_finder(None)(b"ab", 1)
-    ((0, 2), (2, 4), (0, 2))
+    >>> make_finder([b"<s>"]).split("a<s>b"), make_finder([b"<s>"]).split("ab")
+    (['a', 0, 'b'], None)
     """
-    if pattern is None:
-        return lambda text, place: (0, len(text))
-    spans = make_spans(pattern)
-
-    def find(text: bytes, place: int) -> tuple[int, int]:
-        done = 0
-        for begin, end in spans(text.decode()):
-            if place <= begin:
-                return done, begin
-            if place <= end:
-                return begin, end
-            done = end
-        return done, len(text)
-
-    return find
-
-
-def make_spans(pattern: str) -> Callable[[str], Any]:
-    """What finds the matches of a pattern that are not empty: their spans in bytes."""
     if engine_name() == "core":
         from cpbpe import _core
 
-        splitter = _core.Splitter(pattern)
-        return lambda text: splitter.spans(text).tolist()
-    matches = imported("cpbpe.reference.byte_level.patterns").matches
-
-    def spans(text: str) -> list[list[int]]:
-        found = (match.span() for match in matches(pattern, text))
-        return [[len(text[:place].encode()) for place in span] for span in found]
-
-    return spans
+        return _core.Finder(keys)
+    with importing:
+        from cpbpe.text.finder import Finder as ReferenceFinder
+    return ReferenceFinder(keys)
 
 
 def engine_name() -> str:
@@ -120,7 +110,7 @@ def engine_name() -> str:
     if error is None:
         return "core"
     if chosen == "core":
-        raise ImportError(f"{VARIABLE}=core, but {_why(error)}.") from error
+        raise ImportError(f"{VARIABLE}=core, but {why_no_core(error)}.") from error
     return "reference"
 
 
@@ -135,7 +125,7 @@ def _say_once() -> None:
     error = _core_error()
     if error is not None:
         warnings.warn(
-            f"cpbpe runs on its reference engine, which is exact but slow: {_why(error)}. "
+            f"cpbpe runs on its reference engine, which is exact but slow: {why_no_core(error)}. "
             f"(To choose this engine without a warning, set the environment variable {VARIABLE}=reference.)",
             RuntimeWarning,
             stacklevel=calls_of_ours(),
@@ -160,6 +150,100 @@ def _core_error() -> ImportError | None:
     return None
 
 
-def _why(error: ImportError) -> str:
-    why: str = imported("cpbpe.engine.missing_core").why_no_core(error)
-    return why
+# --- Why the core is not used ---------------------------------------------------------------------
+
+
+def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: str = _HERE) -> str:
+    """Two sentences: why importing the core failed with `error`, and what to do.
+
+    `paths`: where Python looks for packages. `here`: the folder of the package that was imported.
+
+    >>> why_no_core(ModuleNotFoundError("No module named 'x'", name="x"), [], "/nowhere")
+    'the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs)'
+    """
+    lies_here = next(_cores(here), None)
+    if lies_here is not None:
+        reason = str(error).rstrip(". ")
+        return f"the compiled core, {lies_here}, cannot be imported: {reason}. {_way_out(reason)}"
+    elsewhere = [path for path in (sys.path if paths is None else paths) if _is_another(path, here)]
+    if elsewhere:
+        home, other = os.path.dirname(here), os.path.join(elsewhere[0], os.path.basename(here))
+        return (
+            f"Python imports cpbpe from {here}, where no core was compiled, and not from {other}, where it "
+            f"was installed with one. Start Python in another folder than {home} (or take this folder out of "
+            f"PYTHONPATH), or compile the core in place: pip install -e {home}"
+        )
+    foreign = next(_libraries(here), None)
+    if foreign is not None:
+        return (
+            f"the compiled core, {os.path.join(here, foreign)}, is for another Python or another system. "
+            f"Install cpbpe again with this Python, {sys.executable}"
+        )
+    return "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs)"
+
+
+def _takes_columns(engine: Any, alphabet: str) -> bool:
+    """Whether the core's class takes the columns of a small model that is right without doubt.
+
+    A core of another version of cpbpe does not: it has other columns. (A number that both have would need
+    somebody to think of it; this also finds what nobody has thought of.)
+    """
+    with importing:
+        from cpbpe.engine.columns import columns_of
+        from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
+        from cpbpe.text.split_patterns import PATTERNS
+    pieces = [(b"<unk>", 0.0, PieceType.UNKNOWN), (b"a", -1.0, PieceType.NORMAL)]
+    spec = ModelSpec(Pieces.of(pieces))
+    if alphabet == "bytes":
+        letters = Pieces.of([(bytes([byte]), 0.0, PieceType.NORMAL) for byte in range(256)])
+        rules = NormalizerSpec("identity", b"", False, False, False)
+        spec = ModelSpec(letters, rules, alphabet="bytes", splitter=SplitSpec(PATTERNS["gpt2"], "gpt2"))
+    try:
+        engine.from_columns(columns_of(spec))
+    except _NOT_TAKEN:
+        return False
+    return True
+
+
+def another_version(core: str, error: Exception, here: str = _HERE) -> str:
+    """Two sentences: that the core is not that of these Python files, as `error` shows, and what to do.
+
+    >>> another_version("/x/_core.so", ValueError("expected tuple of length 7"), "/x")
+    'the compiled core, /x/_core.so, is of another version than the Python files in /x, and does not take \
+their models (expected tuple of length 7). Compile it again: pip install -e /'
+    """
+    return (
+        f"the compiled core, {core}, is of another version than the Python files in {here}, and does not "
+        f"take their models ({error}). Compile it again: pip install -e {os.path.dirname(here)}"
+    )
+
+
+def _way_out(reason: str) -> str:
+    if "interpreter" in reason:  # PyO3 and Python have several messages for this
+        return "Use cpbpe in the main interpreter, or in processes of their own (multiprocessing)"
+    return f"Install cpbpe again on this machine, with this Python, {sys.executable}"
+
+
+def _cores(package: str) -> Iterator[str]:
+    """The compiled cores in a package's folder that this Python would import."""
+    for suffix in EXTENSION_SUFFIXES:
+        path = os.path.join(package, f"_core{suffix}")
+        if os.path.isfile(path):
+            yield path
+
+
+def _libraries(package: str) -> Iterator[str]:
+    """The names of the compiled cores in a package's folder, for any Python."""
+    try:
+        names = sorted(os.listdir(package))
+    except OSError:
+        return
+    for name in names:
+        if name.startswith("_core.") and name.endswith(_LIBRARIES):
+            yield name
+
+
+def _is_another(path: str, here: str) -> bool:
+    """Whether a folder of `sys.path` holds a package like the one in `here`, but with a core."""
+    package = os.path.join(os.path.abspath(path or os.curdir), os.path.basename(here))
+    return any(_cores(package)) and os.path.realpath(package) != os.path.realpath(here)

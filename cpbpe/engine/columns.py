@@ -6,21 +6,33 @@ from typing import Any, TypedDict
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, SplitSpec
 
-NormalizerColumns = tuple[bytes, bytes, bool, bool, bool, bool, bool, str]
-"""Name, charsmap, and the other fields of `NormalizerSpec` in their order."""
+
+class NormalizerColumns(TypedDict):
+    """A `NormalizerSpec`, with its name in UTF-8."""
+
+    name: bytes
+    charsmap: bytes
+    add_dummy_prefix: bool
+    remove_extra_whitespaces: bool
+    escape_whitespaces: bool
+    suffix: bool
+    prefix_before_space: bool
+    unicode_form: str
 
 
-ByteLevelColumns = tuple[str, str, bool, list[str]]
-"""The pattern of the splitter, empty if there is none; its name; `whole`; the patterns after the first."""
+class ByteLevelColumns(TypedDict):
+    """What is different in a byte-level model: its `SplitSpec`, and `ModelSpec.whole`."""
+
+    pattern: str
+    """Empty if there is no splitter."""
+    name: str
+    then: list[str]
+    whole: bool
 
 
-class Columns(TypedDict):
-    """A model without its settings; see `Pieces` and `ModelSpec` for the meanings."""
+class ModelColumns(TypedDict):
+    """A model without its pieces and settings; see `ModelSpec` for the meanings."""
 
-    blob: bytes
-    ends: bytes
-    scores: bytes
-    types: bytes
     byte_fallback: bool
     unk_surface: bytes
     special_pieces: tuple[bytes, bytes, bytes, bytes]
@@ -28,28 +40,63 @@ class Columns(TypedDict):
     denormalizer: NormalizerColumns | None
     added: list[tuple[bytes, int]]
     byte_level: ByteLevelColumns | None
+    """None if symbols begin as characters."""
 
 
-def columns_of(spec: ModelSpec) -> Columns:
-    """The columns of a model."""
-    pieces = spec.pieces
+class Columns(ModelColumns):
+    """The same with its pieces; see `Pieces`."""
+
+    blob: bytes
+    ends: bytes
+    scores: bytes
+    types: bytes
+
+
+def head_of(spec: ModelSpec) -> ModelColumns:
+    """The columns of a model that are not about its pieces."""
+    byte_level: ByteLevelColumns | None = None
+    if spec.alphabet == "bytes":
+        splitter = spec.splitter or SplitSpec("")
+        byte_level = {
+            "pattern": splitter.pattern,
+            "name": splitter.name,
+            "then": list(splitter.then),
+            "whole": spec.whole,
+        }
     return {
-        "blob": pieces.blob,
-        "ends": pieces.ends,
-        "scores": pieces.scores,
-        "types": pieces.types,
         "byte_fallback": spec.byte_fallback,
         "unk_surface": spec.unk_surface,
         "special_pieces": spec.special_pieces,
         "normalizer": _normalizer_columns(spec.normalizer),
         "denormalizer": None if spec.denormalizer is None else _normalizer_columns(spec.denormalizer),
         "added": list(spec.added),
-        "byte_level": _byte_level_columns(spec),
+        "byte_level": byte_level,
+    }
+
+
+def columns_of(spec: ModelSpec) -> Columns:
+    """The columns of a model."""
+    pieces = spec.pieces
+    return {
+        **head_of(spec),
+        "blob": pieces.blob,
+        "ends": pieces.ends,
+        "scores": pieces.scores,
+        "types": pieces.types,
     }
 
 
 def spec_of(columns: Columns, file: bytes | None = None) -> ModelSpec:
     """The model in columns, and the file it came from. Its `settings` are empty: only files have them."""
+    fields: dict[str, Any] = {}
+    byte_level = columns["byte_level"]
+    if byte_level is not None:
+        splitter = SplitSpec(byte_level["pattern"], byte_level["name"], tuple(byte_level["then"]))
+        fields = {
+            "alphabet": "bytes",
+            "splitter": splitter if splitter.pattern else None,
+            "whole": byte_level["whole"],
+        }
     denormalizer = columns["denormalizer"]
     return ModelSpec(
         pieces=Pieces(columns["blob"], columns["ends"], columns["scores"], columns["types"]),
@@ -59,38 +106,16 @@ def spec_of(columns: Columns, file: bytes | None = None) -> ModelSpec:
         unk_surface=columns["unk_surface"],
         special_pieces=columns["special_pieces"],
         added=tuple(columns["added"]),
-        **_byte_level_fields(columns["byte_level"]),
+        **fields,
         file=file,
     )
 
 
-def _byte_level_columns(spec: ModelSpec) -> ByteLevelColumns | None:
-    if spec.alphabet == "characters":
-        return None
-    splitter = spec.splitter or SplitSpec("")
-    return splitter.pattern, splitter.name, spec.whole, list(splitter.then)
-
-
-def _byte_level_fields(columns: ByteLevelColumns | None) -> dict[str, Any]:
-    if columns is None:
-        return {}
-    pattern, name, whole, then = columns
-    splitter = SplitSpec(pattern, name, tuple(then)) if pattern else None
-    return {"alphabet": "bytes", "splitter": splitter, "whole": whole}
-
-
 def _normalizer_columns(spec: NormalizerSpec) -> NormalizerColumns:
-    return (
-        spec.name.encode(),
-        spec.charsmap,
-        spec.add_dummy_prefix,
-        spec.remove_extra_whitespaces,
-        spec.escape_whitespaces,
-        spec.suffix,
-        spec.prefix_before_space,
-        spec.unicode_form,
-    )
+    columns: Any = {**vars(spec), "name": spec.name.encode()}
+    return columns  # type: ignore[no-any-return]
 
 
 def _normalizer_spec(columns: NormalizerColumns) -> NormalizerSpec:
-    return NormalizerSpec(columns[0].decode(errors="replace"), *columns[1:])
+    fields: dict[str, Any] = {**columns, "name": columns["name"].decode(errors="replace")}
+    return NormalizerSpec(**fields)

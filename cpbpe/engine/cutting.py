@@ -1,67 +1,49 @@
-"""Where a pattern cuts a text, by itself: for what has to know chunks, or what a pattern leaves out."""
+"""Where a pattern alone cuts a text: for what has to know chunks, or what a pattern leaves out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import accumulate
-from typing import Protocol
+from typing import Any
 
 from cpbpe.engine.choice import engine_name
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.text.split_patterns import PATTERNS
 
+_MANY = 50
+"""For more matches than these, arrays are faster than lists."""
 
-class Cutter(Protocol):
-    """Cuts texts by a pattern: finds its matches, those that are not empty."""
+
+class Cutter:
+    r"""Cuts texts by a pattern: finds its matches, those that are not empty. `engine`: "core" or "reference".
+
+    >>> cutter = Cutter(r"[a-z]+|\d", "reference")
+    >>> cutter.chunks("ab, 1"), cutter.parts("ab, 1"), cutter.parts("ab1"), cutter.is_complete
+    ([b'ab', b'1'], [b'ab', b'1'], None, False)
+    """
 
     is_complete: bool
     """Whether it is known that the pattern leaves nothing of any text out."""
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
+    def __init__(self, pattern: str, engine: str):
+        self._find: Callable[[str], Any]
+        """The spans in a text: the core's are an array."""
+        if engine == "core":
+            from cpbpe import _core
+
+            splitter = _core.Splitter(pattern)
+            self._find, self.is_complete = splitter.spans, splitter.has_scanner
+            return
+        with importing:
+            from cpbpe.reference.byte_level.patterns import compiled
+        compiled(pattern)  # raises an error if it is none
+        self._find, self.is_complete = partial(_spans, pattern), pattern in PATTERNS.values()
+
+    def spans(self, text: str) -> list[list[int]]:
         """Where the matches in a text begin and end, counted in bytes of UTF-8."""
-
-    def chunks(self, text: str) -> list[bytes]:
-        """The matches in a text, as UTF-8."""
-
-    def finds(self, text: str) -> bool:
-        """Whether a text has a match."""
-
-    def parts(self, text: str) -> list[bytes] | None:
-        """The same; None if they are all of the text, which is then not taken apart."""
-
-
-def make_cutter(pattern: str) -> Cutter:
-    r"""What cuts by a pattern.
-
-    >>> cutter = make_cutter(r"[a-z]+|\d")
-    >>> cutter.chunks("ab, 1"), cutter.parts("ab, 1"), cutter.parts("ab1"), cutter.is_complete
-    ([b'ab', b'1'], [b'ab', b'1'], None, False)
-    """
-    return ReferenceCutter(pattern) if engine_name() == "reference" else CoreCutter(pattern)
-
-
-def make_cutters(pattern: str) -> list[Cutter]:
-    """What cuts by a pattern in the reference, and in the core if it is used.
-
-    >>> {cutter.finds("12") for cutter in make_cutters("[a-z]+")}
-    {False}
-    """
-    reference = ReferenceCutter(pattern)
-    return [reference] if engine_name() == "reference" else [reference, CoreCutter(pattern)]
-
-
-class CoreCutter:
-    """The core's: with scanners for the published patterns."""
-
-    def __init__(self, pattern: str):
-        from cpbpe import _core
-
-        self._splitter = _core.Splitter(pattern)
-        self.is_complete = self._splitter.has_scanner
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the matches in a text begin and end, counted in bytes of UTF-8."""
-        spans: list[tuple[int, int]] = self._splitter.spans(text).tolist()
+        found = self._find(text)
+        spans: list[list[int]] = found if isinstance(found, list) else found.tolist()
         return spans
 
     def chunks(self, text: str) -> list[bytes]:
@@ -71,48 +53,56 @@ class CoreCutter:
 
     def finds(self, text: str) -> bool:
         """Whether a text has a match."""
-        return len(self._splitter.spans(text)) > 0
+        return len(self._find(text)) > 0
 
     def parts(self, text: str) -> list[bytes] | None:
-        """The same; None if they are all of the text, which is then not taken apart."""
+        """The matches in a text; None if they are all of the text, which is then not taken apart."""
         data = text.encode()
-        spans = self._splitter.spans(text)
-        if len(spans) > _MANY and int((spans[:, 1] - spans[:, 0]).sum()) == len(data):
+        found = self._find(text)
+        is_array = not isinstance(found, list)
+        if is_array and len(found) > _MANY and int((found[:, 1] - found[:, 0]).sum()) == len(data):
             return None
-        places = spans.tolist()
-        if sum([end - begin for begin, end in places]) == len(data):
+        spans = found.tolist() if is_array else found
+        if sum([end - begin for begin, end in spans]) == len(data):
             return None
-        return [data[begin:end] for begin, end in places]
+        return [data[begin:end] for begin, end in spans]
 
 
-_MANY = 50
-"""For more matches than these, arrays are faster than lists."""
+def make_cutter(pattern: str) -> Cutter:
+    """What cuts by a pattern."""
+    return Cutter(pattern, engine_name())
 
 
-class ReferenceCutter:
-    """That of the package regex."""
+def make_chunk_finder(pattern: str | None) -> Callable[[bytes, int], tuple[int, int]]:
+    """What says where the chunk of a text begins and ends that holds the byte before a place.
 
-    def __init__(self, pattern: str):
-        patterns = imported("cpbpe.reference.byte_level.patterns")
-        patterns.compiled(pattern)  # raises an error if it is none
-        self._matches = partial(patterns.matches, pattern)
-        self.is_complete = pattern in PATTERNS.values()
+    What a pattern leaves out between two matches is a chunk, too. Without a pattern a text is one chunk.
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the matches in a text begin and end, counted in bytes of UTF-8."""
-        places = [0, *accumulate(len(character.encode()) for character in text)]
-        found = (match.span() for match in self._matches(text))
-        return [(places[begin], places[end]) for begin, end in found]
+    >>> find = make_chunk_finder("[a-z]+")
+    >>> find(b"ab12cd", 2), find(b"ab12cd", 3), make_chunk_finder(None)(b"ab", 1)
+    ((0, 2), (2, 4), (0, 2))
+    """
+    if pattern is None:
+        return lambda text, place: (0, len(text))
+    spans = make_cutter(pattern).spans
 
-    def chunks(self, text: str) -> list[bytes]:
-        """The matches in a text, as UTF-8."""
-        return [match.group().encode() for match in self._matches(text)]
+    def find(text: bytes, place: int) -> tuple[int, int]:
+        done = 0
+        for begin, end in spans(text.decode()):
+            if place <= begin:
+                return done, begin
+            if place <= end:
+                return begin, end
+            done = end
+        return done, len(text)
 
-    def finds(self, text: str) -> bool:
-        """Whether a text has a match."""
-        return next(self._matches(text), None) is not None
+    return find
 
-    def parts(self, text: str) -> list[bytes] | None:
-        """The same; None if they are all of the text, which is then not taken apart."""
-        chunks = self.chunks(text)
-        return None if sum(map(len, chunks)) == len(text.encode()) else chunks
+
+def _spans(pattern: str, text: str) -> list[list[int]]:
+    """The spans that the package regex finds."""
+    with importing:
+        from cpbpe.reference.byte_level.patterns import matches
+    places = [0, *accumulate(len(character.encode()) for character in text)]
+    found = (match.span() for match in matches(pattern, text))
+    return [[places[begin], places[end]] for begin, end in found]

@@ -1,10 +1,14 @@
-"""What is put around the ids or pieces of a text. The core does it by itself."""
+"""Values that engines take: what goes around the ids of a text, and how merges are skipped at random."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 T = TypeVar("T")
+Ends = tuple[int | None, int | None, bool]
+"""The id in front, the id at the end, and whether the order of those between is reversed."""
+Dropout = tuple[float, int]
+"""The probability with which each merge is skipped, and a seed, a number of 64 bits."""
 
 
 def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> list[T]:
@@ -16,3 +20,12 @@ def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> l
     if reverse:
         items = items[::-1]
     return [*([] if front is None else [front]), *items, *([] if back is None else [back])]
+
+
+def reseeded(dropout: Dropout | None, number: int) -> Dropout | None:
+    """The same with the seed of a later text of many.
+
+    >>> reseeded((0.1, 2**64 - 1), 2)
+    (0.1, 1)
+    """
+    return None if dropout is None else (dropout[0], (dropout[1] + number) % (1 << 64))

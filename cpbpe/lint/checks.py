@@ -140,7 +140,8 @@ def alike(subject: Subject) -> Iterator[Finding]:
         ids = [id for id in subject.text_ids if not texts[id].isascii() or texts[id].lower() != texts[id]]
         plain = [texts[id].replace("▁", " ") if rules.escape_whitespaces else texts[id] for id in ids]
         marked = [f"{_MARK}{text}{_MARK}" for text in plain]
-        rewritten = subject.engine.variant(prefix=False).normalize_batch(marked, False) or ()
+        normalize = subject.engine.variant(prefix=False).normalize
+        rewritten = [normalize(text) for text in marked]
         pairs = [
             (id, other)
             for id, text in zip(ids, (text.strip(_MARK) for text in rewritten), strict=False)
@@ -226,7 +227,7 @@ def missing_characters(subject: Subject) -> Iterator[Finding]:
         count=len(missing),
     )
     space = "▁" if subject.spec.normalizer.escape_whitespaces else " "
-    plain = subject.engine.variant(prefix=False).normalize_str
+    plain = subject.engine.variant(prefix=False).normalize
     ascii_missing = [
         c
         for c in (space, *map(chr, range(33, 127)))

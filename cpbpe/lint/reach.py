@@ -155,7 +155,7 @@ class Characters(Witnesses):
     def _separator(self) -> str:
         """A character that no piece has and that stays as it is; "" if there is none."""
         used = set(b"".join(self._texts).decode(errors="replace"))
-        normalized = self._engine.variant(prefix=False).normalize_str
+        normalized = self._engine.variant(prefix=False).normalize
         free = (c for c in map(chr, _SEPARATORS) if c not in used and normalized(c) == c)
         return next(free, "")
 

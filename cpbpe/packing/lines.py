@@ -68,7 +68,7 @@ class Tally:
 
 def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool = False) -> Ragged:
     """The ids of lines. The engine leaves out those that are empty, which have no ids."""
-    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, reverse=reverse)
+    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, (None, None, reverse))
     if not len(empty):
         return Ragged(ids, offsets)
     lengths = np.zeros(len(offsets) + len(empty), np.int64)
@@ -125,7 +125,7 @@ class DocumentEncoder:
         """`options` are those of `Tokenizer.encode`. The first document is sampled with `seed`, the second
         with the number after it, and so on. `offsets`: for JSON, the span of each id, in characters or bytes.
         """
-        if form == "pieces" and tokenizer.facts.engine.byte_level is not None:
+        if form == "pieces" and tokenizer.facts.is_byte_level:
             way_out = advised("use format='ids'", "use --format ids")
             raise ValueError(
                 "the pieces of a byte-level model hold spaces, newlines and parts of characters, which lines "
@@ -528,7 +528,7 @@ class LineDecoder:
             if len(known) == len(ids):
                 texts.append(tokenizer.decode(known, **self._options))
                 continue
-            if engine.byte_fallback or self._options:
+            if engine.head["byte_fallback"] or self._options:
                 shown = pieces[ids.index(None)].decode(errors="backslashreplace")[:_SHOWN]
                 raise CorpusError(
                     f"{part.name}:{number}: there is no piece {shown!r} in this model; were these made with "

@@ -83,14 +83,14 @@ class Encoder:
         follow = not len(self._bytes) or int(self._bytes[-1] - self._bytes[0]) == len(self._bytes) - 1
         self._is_byte = None if follow else np.isin(np.arange(tokenizer.vocab_size), self._bytes)
         # With byte fallback nothing is unknown.
-        self._unknown = None if tokenizer.facts.engine.byte_fallback else tokenizer.unk_id
+        self._unknown = None if tokenizer.facts.engine.head["byte_fallback"] else tokenizer.unk_id
 
     def encode(self, batch: Batch, number: int) -> Encoded:
         """The ids of a batch; `number` is that of its first document."""
         if batch.encoded is not None:
             return batch.encoded
         if batch.lines is not None:
-            return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, 1, *self._ends))
+            return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, 1, self._ends))
         options = self._options
         if "seed" in options:  # sampling goes on with the number of the document
             options = {**options, "seed": (options["seed"] + number) % (1 << 64)}

@@ -19,8 +19,7 @@ from cpbpe.checks import (
     threads_for,
 )
 from cpbpe.engine.ends import between
-from cpbpe.lazy import numpy
-from cpbpe.text.utf8 import text_of
+from cpbpe.lazy import importing
 from cpbpe.tokenizer.alignment import align_arrays
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
@@ -40,40 +39,33 @@ T = TypeVar("T")
 # --- Text to ids ----------------------------------------------------------------------------------
 
 
-def encode(plan: EncodePlan, text: Text) -> list[int]:
-    """The ids of a text."""
-    if plan.alpha is None:
-        front, back, reverse = plan.ends  # (`*plan.ends` in the call would take as long as eight ids)
-        return plan.encoder.encode(text, front, back, reverse)
-    return plan.finish(plan.encoder.sample(text, plan.alpha, plan.seed))
-
-
 def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list[int]]:
     """The ids of many texts."""
-    if plan.alpha is not None:
+    if plan.dropout is not None:
         return encode_arrays(plan, texts, threads).tolist()
-    return plan.encoder.encode_batch(texts, threads, *plan.ends)
+    return plan.encoder.encode_batch(texts, threads, plan.ends)
 
 
 def encode_array(plan: EncodePlan, text: Text, threads: int) -> IdArray:
     """The ids of a text as an array."""
-    if plan.alpha is None:
-        front, back, reverse = plan.ends
-        return plan.encoder.encode_array(text, threads, front, back, reverse)
-    ids: IdArray = numpy().array(encode(plan, text), numpy().uint32)
-    return ids
+    if plan.dropout is None:
+        return plan.encoder.encode_array(text, threads, plan.ends)
+    with importing:
+        import numpy as np
+    return np.array(plan.encoder.encode(text, plan.ends, plan.dropout), np.uint32)
 
 
 def encode_arrays(
     plan: EncodePlan, texts: list[Text], threads: int, spans: bool = False, unit: Unit | None = None
 ) -> Ragged:
     """The ids of many texts as arrays, with their spans if these are asked for."""
-    numpy()
+    with importing:
+        import numpy  # noqa: F401
     checked_unit(unit, "")
-    if spans or plan.alpha is not None:
+    if spans or plan.dropout is not None:
         rows = align_arrays(plan, texts, threads, unit)
         return rows if spans else Ragged(rows.ids, rows.offsets)
-    return Ragged(*plan.encoder.encode_arrays(texts, threads, *plan.ends))
+    return Ragged(*plan.encoder.encode_arrays(texts, threads, plan.ends))
 
 
 def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> list[int]:
@@ -82,41 +74,31 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
     encoder = plan.encoder
     if not isinstance(encoder, SpecialEncoder):
         encoder = SpecialEncoder(encoder, plan.later(encoder), None)
-    return plan.finish(encoder.encode_parts(checked, facts.special.shown, plan.alpha, plan.seed))
+    return plan.finish(encoder.encode_parts(checked, facts.special.shown, plan.dropout))
 
 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
-    front, back, reverse = plan.ends
+    front, back, reverse = plan.ends or (None, None, False)
     size = facts.engine.size
-    if plan.alpha is None and (front is None or front < size) and (back is None or back < size):
-        return plan.encoder.encode_pieces(text, front, back, reverse)
-    if plan.alpha is None:
-        pieces = plan.encoder.encode_pieces(text)  # engines cannot spell added tokens
-    elif (mapping := plan.encoder.mapping(text, False, False, plan.alpha, plan.seed)) is not None:
-        pieces = mapping[1]
-    else:
-        pieces = [text_of(piece) for piece in plan.encoder.align(text, plan.alpha, plan.seed)[1]]
-    return between(
-        pieces,
-        None if front is None else facts.piece(front),
-        None if back is None else facts.piece(back),
-        reverse,
-    )
+    if (front is None or front < size) and (back is None or back < size):
+        return plan.encoder.encode_pieces(text, plan.ends, plan.dropout)
+    pieces = plan.encoder.encode_pieces(text, None, plan.dropout)  # engines cannot spell added tokens
+    first, last = (None if id is None else facts.piece(id) for id in (front, back))
+    return between(pieces, first, last, reverse)
 
 
 def count(plan: EncodePlan, text: Text) -> int:
     """How many ids a text has."""
-    if plan.alpha is None:
+    if plan.dropout is None:
         return plan.encoder.count(text) + plan.around
-    return len(plan.encoder.sample(text, plan.alpha, plan.seed)) + plan.around
+    return len(plan.encoder.encode(text, plan.ends, plan.dropout))
 
 
 def count_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[int]:
     """How many ids each of many texts has."""
-    if plan.alpha is not None:
-        counts: list[int] = numpy().diff(encode_arrays(plan, texts, threads).offsets).tolist()
-        return counts
+    if plan.dropout is not None:
+        return list(map(len, encode_batch(plan, texts, threads)))
     counts = plan.encoder.count_batch(texts, threads)
     return [count + plan.around for count in counts] if plan.around else counts
 

@@ -122,8 +122,8 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
                 f"it; allow only one of them (allowed_special)"
             )
     # 2. The ids of the prompt, and where each begins.
-    ids, _, begins, ends = plan.encoder.align(data)
-    before = sum(1 for begin in begins if begin < done) if done else 0
+    ids, _, spans = plan.encoder.align(data, False, True)
+    before = sum(1 for begin, _ in spans if begin < done) if done else 0
     # 3. How the last segment can end.
     found = search.Search(facts, plan, data[done:], done > 0, open_at - done, keys).run()
     # 4. What all endings share. They include that of the prompt alone.
@@ -136,7 +136,8 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     stable = before + found.head + common
     rest = b""
     if len(rows) > 1:
-        rest = data[(begins[stable] if stable < len(ids) else max(ends, default=0)) :]
+        last = max((end for _, end in spans), default=0)
+        rest = data[(spans[stable][0] if stable < len(ids) else last) :]
     return Completions(
         text=given,
         ids=plan.front + ids[:stable],

@@ -90,8 +90,8 @@ class Continuations:
         """Whether nothing of the text is left: it is spaces that are removed."""
         if self.fixed or self._rests or not self._shape.spec.remove_extra_whitespaces:
             return False
-        begins = self._engine.align(self._text + self._mark)[2]
-        return not begins or begins[0] >= len(self._text)
+        spans = self._engine.align(self._text + self._mark, False, True)[2]
+        return not spans or spans[0][0] >= len(self._text)
 
     # --- The ends of the text itself --------------------------------------------------------------
 

@@ -156,8 +156,8 @@ class Search:
         own = encoder.after_special() if self._later else encoder
         for more in (b"", *self._keys.rests(text, self._open_at)):
             try:
-                ids, _, begins, _ = own.align(text + more)
+                ids, _, spans = own.align(text + more, False, True)
             except ValueError:  # a token that the text must not hold
                 continue
-            row = tuple(id for id, begin in zip(ids, begins, strict=True) if begin < size)
+            row = tuple(id for id, (begin, _) in zip(ids, spans, strict=True) if begin < size)
             self._found.endings.setdefault(row[self._found.head :], more)

@@ -192,7 +192,7 @@ class ModelFacts:
     @kept
     def is_byte_level(self) -> bool:
         """Whether the model is. (To ask the engine takes a microsecond, because it says more than that.)"""
-        return self.engine.byte_level is not None
+        return self.engine.head["byte_level"] is not None
 
     def token_bytes(self) -> list[bytes]:
         """The same for all ids; nothing for one that is not in use."""
@@ -271,7 +271,7 @@ class ModelFacts:
     def stream_shape(self) -> Shape | None:
         """How text that arrives in parts is normalized; None if the whole text is needed."""
         engine = self.engine
-        if not engine.cut("".join(map(chr, _PROBE)).encode() if engine.byte_level is None else _WORDS):
+        if not engine.cut("".join(map(chr, _PROBE)).encode() if not self.is_byte_level else _WORDS):
             return None
         with importing:
             from cpbpe.tokenizer.stream_normalizer import Shape
@@ -284,7 +284,7 @@ class ModelFacts:
     @kept
     def stream_unk(self) -> int:
         """The id that a run of unknown characters gets once, -1 if there is none."""
-        return self.types.find(PieceType.UNKNOWN) if not self.engine.byte_fallback else -1
+        return self.types.find(PieceType.UNKNOWN) if not self.engine.head["byte_fallback"] else -1
 
     @kept
     def _all_stream_texts(self) -> StreamTexts:

@@ -94,7 +94,7 @@ def _facts(engine: Engine, source: bytes | ModelSpec) -> ModelFacts:
         with importing:
             from cpbpe.model.formats.sentencepiece import read_carried
         flags = read_carried(source).tokens
-    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.added, flags), flags), source)
+    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.head["added"], flags), flags), source)
 
 
 def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
@@ -122,13 +122,15 @@ def summary(facts: ModelFacts) -> str:
     """A model in a line, for people."""
     engine, added = facts.engine, len(facts.special.added)
     more = f", {added} added tokens" if added else ""
-    if engine.byte_level is not None:
-        pattern, name, _, then = engine.byte_level
-        cut = f"pattern {name or 'of its own'}" if pattern else "no pattern"
-        if then:
-            cut = f"{1 + len(then)} patterns"
-        form = f"{engine.unicode_form}, " if engine.unicode_form else ""
+    head = engine.head
+    normalizer, byte_level = head["normalizer"], head["byte_level"]
+    if byte_level is not None:
+        name = byte_level["name"] or "of its own"
+        cut = f"pattern {name}" if byte_level["pattern"] else "no pattern"
+        if byte_level["then"]:
+            cut = f"{1 + len(byte_level['then'])} patterns"
+        form = f"{normalizer['unicode_form']}, " if normalizer["unicode_form"] else ""
         return f"{engine.size} pieces{more}, byte-level, {form}{cut}"
-    fallback = "byte fallback" if engine.byte_fallback else "no byte fallback"
-    normalizer = text_of(engine.normalizer_name) or "unnamed"
-    return f"{engine.size} pieces{more}, {fallback}, normalizer {normalizer!r}"
+    fallback = "byte fallback" if head["byte_fallback"] else "no byte fallback"
+    rules = text_of(normalizer["name"]) or "unnamed"
+    return f"{engine.size} pieces{more}, {fallback}, normalizer {rules!r}"

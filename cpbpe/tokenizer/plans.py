@@ -7,8 +7,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from cpbpe.engine.ends import between
-from cpbpe.lazy import Kept, kept, numpy
+from cpbpe.engine.ends import Dropout, Ends, between
+from cpbpe.lazy import Kept, importing
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
     DECODE,
@@ -55,25 +55,17 @@ class EncodePlan:
         """Whether there is a dummy prefix; None, as the model says."""
         self.prefix_after_special = prefix_after_special
         """Whether there is one after a special token."""
-        self.alpha: float | None = None
-        """The chance that a merge is skipped."""
-        self.seed = 0
-        """The seed of sampling."""
-
-    @kept
-    def around(self) -> int:
+        self.around = len(front) + len(back)
         """How many ids are put around those of a text."""
-        return len(self.front) + len(self.back)
-
-    @kept
-    def ends(self) -> tuple[int | None, int | None, bool]:
-        """The id in front, the id at the end, and `reverse`, as engines take them."""
-        front, back = (around[0] if around else None for around in (self.front, self.back))
-        return front, back, self.reverse
+        first, last = (around[0] if around else None for around in (front, back))
+        self.ends: Ends | None = (first, last, reverse) if self.around or reverse else None
+        """What engines put around ids."""
+        self.dropout: Dropout | None = None
+        """How merges are skipped at random."""
 
     def sampled(self, alpha: float, seed: int) -> EncodePlan:
         """The same plan with merges skipped at random."""
-        return self._changed(alpha=alpha, seed=seed)
+        return self._changed(dropout=(alpha, seed))
 
     def special(self, encoder: SpecialEncoder) -> EncodePlan:
         """The same plan with special tokens."""
@@ -90,13 +82,14 @@ class EncodePlan:
 
     def finish(self, ids: list[int]) -> list[int]:
         """The ids with what goes around them."""
-        return between(ids, *self.ends)
+        return ids if self.ends is None else between(ids, *self.ends)
 
     def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:
         """The same for many texts; `lengths` are theirs, needed if the rows have spans."""
-        if not (self.reverse or self.around):
+        if self.ends is None:
             return rows
-        np = numpy()
+        with importing:
+            import numpy as np
         ids, offsets, spans = rows.ids, rows.offsets, rows.spans
         if self.reverse:
             counts = np.diff(offsets)

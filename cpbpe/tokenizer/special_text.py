@@ -16,15 +16,16 @@ from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.checks import checked_text, refuse_single, refuse_unordered
-from cpbpe.engine.ends import between
+from cpbpe.engine.ends import Dropout, Ends, between, reseeded
 from cpbpe.lazy import importing, numpy
 from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.merging import mixed
 from cpbpe.text.utf8 import character_positions, text_of
-from cpbpe.tokenizer.special_tokens import FoundToken, Row, SpecialFinder, SpecialTokens, as_bytes, engine_at
+from cpbpe.tokenizer.special_tokens import FoundToken, Row, SpecialFinder, SpecialTokens, engine_at
+from cpbpe.tokenizer.special_tokens import as_bytes as bytes_of
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Aligned, Engine, Ids, Mapping, Places, Text
+    from cpbpe.engine.protocol import Aligned, AlignedArrays, Engine, Ids, Places, Text
     from cpbpe.tokenizer.encoding import Part
 
 Result = TypeVar("Result")
@@ -63,13 +64,12 @@ class SpecialEncoder:
 
     # --- One text ---------------------------------------------------------------------------------
 
-    def encode(
-        self, text: Text, front: int | None = None, back: int | None = None, reverse: bool = False
-    ) -> list[int]:
+    def encode(self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None) -> list[int]:
         row = self.split(text)
         if len(row) == 1:
-            return self.first.encode(text, front, back, reverse)
-        return between(self.encode_row(row), front, back, reverse)
+            return self.first.encode(text, ends, dropout)
+        ids = self.encode_row(row) if dropout is None else self.align_row(row, False, dropout)[0]
+        return ids if ends is None else between(ids, *ends)
 
     def encode_row(self, row: Row) -> list[int]:
         """The ids of a text in segments."""
@@ -91,7 +91,7 @@ class SpecialEncoder:
         return (engine_at(row, position, self.first, self.later) for position in range(0, len(row), 2))
 
     def encode_parts(
-        self, parts: Iterable[Text | int], special: Container[int], alpha: float | None, seed: int
+        self, parts: Iterable[Text | int], special: Container[int], dropout: Dropout | None
     ) -> list[int]:
         """The ids of a list of texts and ids. A text begins anew unless it comes after a special token.
 
@@ -105,38 +105,36 @@ class SpecialEncoder:
                 encoder = after if part in special else self
             elif part:
                 row = encoder.split(part)
-                if alpha is None:
+                if dropout is None:
                     ids += encoder.encode_row(row)
                 else:
+                    alpha, seed = dropout
                     own = mixed(mixed(seed) ^ number << 32) if number else seed
-                    ids += encoder.align_row(row, alpha, own)[0]
+                    ids += encoder.align_row(row, False, (alpha, own))[0]
                 encoder = after if len(row) > 1 and not row[-1] else self  # it ends with a special token
         return ids
 
-    def encode_array(
-        self,
-        text: Text,
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> Ids:
+    def encode_array(self, text: Text, threads: int, ends: Ends | None = None) -> Ids:
         row = self.split(text)
         if len(row) == 1:
-            return self.first.encode_array(text, threads, front, back, reverse)
+            return self.first.encode_array(text, threads, ends)
         engines = self._engines_of(row)
         parts = [
             _array(part.id) if isinstance(part, FoundToken) else next(engines).encode_array(part, threads)
             for part in row
         ]
-        return _joined(parts, front, back, reverse)
+        return _joined(parts, ends)
 
     def encode_pieces(
-        self, text: Text, front: int | None = None, back: int | None = None, reverse: bool = False
+        self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None
     ) -> list[str]:
         row = self.split(text)
         if len(row) == 1:
-            return self.first.encode_pieces(text, front, back, reverse)
+            return self.first.encode_pieces(text, ends, dropout)
+        front, back, reverse = ends or (None, None, False)
+        first, last = (None if id is None else text_of(self.first.piece(id)) for id in (front, back))
+        if dropout is not None:
+            return between(self.align_row(row, False, dropout)[1], first, last, reverse)
         pieces: list[str] = []
         engines = self._engines_of(row)
         for part in row:
@@ -144,7 +142,6 @@ class SpecialEncoder:
                 pieces.append(self.spell(part.id).decode())
             else:
                 pieces += next(engines).encode_pieces(part)
-        first, last = (None if id is None else text_of(self.first.piece(id)) for id in (front, back))
         return between(pieces, first, last, reverse)
 
     def count(self, text: Text) -> int:
@@ -152,53 +149,39 @@ class SpecialEncoder:
         engines = self._engines_of(row)
         return sum(1 if isinstance(part, FoundToken) else next(engines).count(part) for part in row)
 
-    def align(self, text: Text, alpha: float | None = None, seed: int = 0) -> Aligned:
-        return self.align_row(self.split(text), alpha, seed)
-
-    def mapping(
-        self, text: Text, chars: bool, as_bytes: bool = False, alpha: float | None = None, seed: int = 0
-    ) -> Mapping | None:
-        """As an engine does it; None if there are special tokens."""
-        if len(self.split(text)) > 1:
-            return None
-        return self.first.mapping(text, chars, as_bytes, alpha, seed)
-
-    def mapping_batch(
-        self,
-        texts: list[Text],
-        threads: int,
-        chars: bool | None,
-        as_bytes: bool = False,
-        alpha: float | None = None,
-        seed: int = 0,
-    ) -> list[Mapping] | None:
-        if any(len(self.split(text)) > 1 for text in texts):
-            return None
-        return self.first.mapping_batch(texts, threads, chars, as_bytes, alpha, seed)
-
-    def sample(self, text: Text, alpha: float, seed: int) -> list[int]:
+    def align(
+        self, text: Text, chars: bool, as_bytes: bool = False, dropout: Dropout | None = None
+    ) -> Aligned:
         row = self.split(text)
-        return self.first.sample(text, alpha, seed) if len(row) == 1 else self.align_row(row, alpha, seed)[0]
+        if len(row) == 1:
+            return self.first.align(text, chars, as_bytes, dropout)
+        ids, pieces, spans = self.align_row(row, as_bytes, dropout)
+        data = text.encode() if isinstance(text, str) else text
+        if chars and not data.isascii():
+            places = character_positions(data)
+            spans = [(places[begin], places[end]) for begin, end in spans]
+        return ids, pieces, spans
 
-    def align_row(self, row: Row, alpha: float | None, seed: int) -> Aligned:
+    def align_row(self, row: Row, as_bytes: bool, dropout: Dropout | None) -> Aligned:
         """The tokens of a row. Positions count bytes, even if its segments are str."""
-        aligned: Aligned = ([], [], [], [])
+        aligned: Aligned = ([], [], [])
         engines = self._engines_of(row)
         at = 0
         for position, part in enumerate(row):
-            data = as_bytes(part)
+            data = bytes_of(part)
             length = len(data)
             columns: Aligned
             if isinstance(part, FoundToken):
-                columns = ([part.id], [self.spell(part.id)], [0], [length])
+                piece = self.spell(part.id)
+                columns = ([part.id], [piece if as_bytes else piece.decode()], [(0, length)])
             else:
-                columns = next(engines).align(
-                    data, alpha, mixed(mixed(seed) ^ position) if position else seed
-                )
+                own = dropout
+                if dropout is not None and position:
+                    own = (dropout[0], mixed(mixed(dropout[1]) ^ position))
+                columns = next(engines).align(data, False, as_bytes, own)
             aligned[0].extend(columns[0])
             aligned[1].extend(columns[1])
-            aligned[2].extend(at + begin for begin in columns[2])
-            aligned[3].extend(at + end for end in columns[3])
+            aligned[2].extend([(at + begin, at + end) for begin, end in columns[2]] if at else columns[2])
             at += length
         return aligned
 
@@ -209,17 +192,10 @@ class SpecialEncoder:
 
     # --- Many texts -------------------------------------------------------------------------------
 
-    def encode_batch(
-        self,
-        texts: list[Text],
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> list[list[int]]:
+    def encode_batch(self, texts: list[Text], threads: int, ends: Ends | None = None) -> list[list[int]]:
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
-            return self.first.encode_batch(texts, threads, front, back, reverse)
+            return self.first.encode_batch(texts, threads, ends)
         encoded = self._segments(rows, lambda engine, segments: engine.encode_batch(segments, threads))
         ids = [
             next(encoded)
@@ -227,25 +203,18 @@ class SpecialEncoder:
             else [id for part in row for id in ([part.id] if isinstance(part, FoundToken) else next(encoded))]
             for row in rows
         ]
-        return [between(own, front, back, reverse) for own in ids]
+        return ids if ends is None else [between(own, *ends) for own in ids]
 
     def count_batch(self, texts: list[Text], threads: int) -> list[int]:
         rows = [self.split(text) for text in texts]
         counts = self._segments(rows, lambda engine, segments: engine.count_batch(segments, threads))
         return [sum(1 if isinstance(part, FoundToken) else next(counts) for part in row) for row in rows]
 
-    def encode_arrays(
-        self,
-        texts: list[Text],
-        threads: int,
-        front: int | None = None,
-        back: int | None = None,
-        reverse: bool = False,
-    ) -> tuple[Ids, Places]:
+    def encode_arrays(self, texts: list[Text], threads: int, ends: Ends | None = None) -> tuple[Ids, Places]:
         np = numpy()
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
-            return self.first.encode_arrays(texts, threads, front, back, reverse)
+            return self.first.encode_arrays(texts, threads, ends)
 
         def encode(engine: Engine, segments: list[Text]) -> Iterable[Ids]:
             ids, offsets = engine.encode_arrays(segments, threads)
@@ -255,25 +224,43 @@ class SpecialEncoder:
         parts, offsets = [np.zeros(0, np.uint32)], [0]
         for row in rows:
             own = [_array(part.id) if isinstance(part, FoundToken) else next(encoded) for part in row]
-            parts.append(_joined(own, front, back, reverse))
+            parts.append(_joined(own, ends))
             offsets.append(offsets[-1] + len(parts[-1]))
         return np.concatenate(parts), np.array(offsets, np.int64)
 
-    def align_arrays(
-        self, texts: list[Text], threads: int, chars: bool | None, alpha: float | None = None, seed: int = 0
-    ) -> tuple[Ids, Places, Places, list[tuple[int, bytes]]]:
+    def align_batch(
+        self,
+        texts: list[Text],
+        threads: int,
+        chars: bool | None,
+        as_bytes: bool = False,
+        dropout: Dropout | None = None,
+    ) -> list[Aligned]:
         """Texts with special tokens are encoded one by one, because their segments depend on each other."""
+        if all(len(self.split(text)) == 1 for text in texts):
+            return self.first.align_batch(texts, threads, chars, as_bytes, dropout)
+        return [
+            self.align(
+                text, isinstance(text, str) if chars is None else chars, as_bytes, reseeded(dropout, number)
+            )
+            for number, text in enumerate(texts)
+        ]
+
+    def align_arrays(
+        self, texts: list[Text], threads: int, chars: bool | None, dropout: Dropout | None = None
+    ) -> AlignedArrays:
+        """Likewise."""
         np = numpy()
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
-            return self.first.align_arrays(texts, threads, chars, alpha, seed)
+            return self.first.align_arrays(texts, threads, chars, dropout)
         # The seed of a text depends on its index, and the plain texts alone would have other indexes.
-        plain = [text for text, row in zip(texts, rows, strict=True) if len(row) == 1 and alpha is None]
+        plain = [text for text, row in zip(texts, rows, strict=True) if len(row) == 1 and dropout is None]
         aligned = iter(_rows_of(self.first.align_arrays(plain, threads, chars)))
         parts = [
             next(aligned)
-            if len(row) == 1 and alpha is None
-            else self._align_array(text, row, chars, alpha, (seed + number) % (1 << 64))
+            if len(row) == 1 and dropout is None
+            else self._align_array(text, row, chars, reseeded(dropout, number))
             for number, (text, row) in enumerate(zip(texts, rows, strict=True))
         ]
         offsets = np.cumsum([0, *(len(ids) for ids, _, _ in parts)], dtype=np.int64)
@@ -289,13 +276,13 @@ class SpecialEncoder:
         )
 
     def _align_array(
-        self, text: Text, row: Row, chars: bool | None, alpha: float | None, seed: int
+        self, text: Text, row: Row, chars: bool | None, dropout: Dropout | None
     ) -> tuple[Ids, Places, list[tuple[int, bytes]]]:
         """The ids of one text, their spans, and the unknown pieces with their positions."""
         np = numpy()
         data = text.encode() if isinstance(text, str) else text
-        ids, pieces, begins, ends = self.align_row(row, alpha, seed)
-        spans = np.array([begins, ends], np.int64).T.reshape(-1, 2)
+        ids, pieces, listed = self.align_row(row, True, dropout)
+        spans = np.array(listed, np.int64).reshape(-1, 2)
         if (isinstance(text, str) if chars is None else chars) and not data.isascii():
             spans = np.array(character_positions(data), np.int64)[spans]
         engine = self.first
@@ -334,18 +321,17 @@ def _array(id: int) -> Ids:
     return array
 
 
-def _joined(parts: list[Ids], front: int | None, back: int | None, reverse: bool) -> Ids:
+def _joined(parts: list[Ids], ends: Ends | None) -> Ids:
     """The ids of all parts in one array, with what goes around them."""
+    front, back, reverse = ends or (None, None, False)
     if reverse:
         parts = [part[::-1] for part in reversed(parts)]
-    ends = ([] if id is None else [_array(id)] for id in (front, back))
-    joined: Ids = numpy().concatenate([*next(ends), *parts, *next(ends)])
+    around = ([] if id is None else [_array(id)] for id in (front, back))
+    joined: Ids = numpy().concatenate([*next(around), *parts, *next(around)])
     return joined
 
 
-def _rows_of(
-    aligned: tuple[Ids, Places, Places, list[tuple[int, bytes]]],
-) -> Iterator[tuple[Ids, Places, list[tuple[int, bytes]]]]:
+def _rows_of(aligned: AlignedArrays) -> Iterator[tuple[Ids, Places, list[tuple[int, bytes]]]]:
     """The arrays of many texts, text by text."""
     ids, offsets, spans, unknown = aligned
     at = 0

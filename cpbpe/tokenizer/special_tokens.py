@@ -27,6 +27,7 @@ from itertools import count
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cpbpe.engine.choice import make_finder
 from cpbpe.errors import ModelError
 from cpbpe.lazy import Kept, importing, kept
 from cpbpe.model.piece_type import PLAIN, PieceType
@@ -200,9 +201,9 @@ def special_ids(engine: "Engine", added: Mapping[str, int]) -> list[int | None]:
     three may be added tokens, too. In other models they are not, because in sentencepiece they cannot be.
     """
     ids = engine.specials
-    if not added or engine.byte_level is None or None not in ids[1:]:
+    if not added or engine.head["byte_level"] is None or None not in ids[1:]:
         return ids
-    names = map(text_of, engine.columns()["special_pieces"])
+    names = map(text_of, engine.head["special_pieces"])
     found = [added.get(name) if id is None else id for id, name in zip(ids, names, strict=True)]
     return [ids[0], *found[1:]]
 
@@ -303,7 +304,7 @@ class SpecialFinder:
         """The finder of all keys; and what each of them is in a str and in bytes, None if it is refused."""
         keys = [(text, id, text.encode()) for text, id in self._keys.items()]
         return (
-            self._engine.finder([data for _, _, data in keys]),
+            make_finder([data for _, _, data in keys]),
             [None if id is None else FoundToken(id, text) for text, id, _ in keys],
             [None if id is None else FoundToken(id, data) for _, id, data in keys],
         )
@@ -388,7 +389,7 @@ class _Search:
 
     @kept
     def _finder(self) -> "Finder":
-        return self._engine.finder([text.encode() for text in self.texts])
+        return make_finder([text.encode() for text in self.texts])
 
     def find(self, data: bytes, engine: "Engine") -> Iterator[tuple[str, int, int, bool]]:
         """The tokens in a segment, each with where it begins and ends, with the spaces that it takes.
@@ -428,8 +429,8 @@ def prefix_is_a_rule(engine: "Engine") -> bool:
 
     One that is not put in front of a space comes later: in the other library, a pre-tokenizer does it.
     """
-    _, _, prefix, _, _, _, prefix_before_space, *_ = engine.columns()["normalizer"]
-    return bool(prefix and prefix_before_space)
+    rules = engine.head["normalizer"]
+    return rules["add_dummy_prefix"] and rules["prefix_before_space"]
 
 
 def renamed(engine: "Engine", flags: Mapping[str, Collection[str]]) -> dict[str, str]:
@@ -443,7 +444,7 @@ def _normalized_names(engine: "Engine", texts: Collection[str]) -> dict[str, str
     if not texts:
         return {}
     own = engine if prefix_is_a_rule(engine) else engine.variant(prefix=False)
-    return {text: own.normalize(text).decode(errors="replace") for text in texts}
+    return {text: own.normalize(text.encode()).decode(errors="replace") for text in texts}
 
 
 class _NormalizedSearch(_Search):

@@ -14,10 +14,11 @@ from bisect import bisect_right
 from codecs import utf_8_decode
 from collections.abc import Iterator
 from itertools import accumulate
+from operator import itemgetter
 from typing import SupportsIndex, TypeVar, cast
 
 from cpbpe.checks import checked_limit, checked_text, utf8
-from cpbpe.engine.protocol import Engine
+from cpbpe.engine.protocol import Engine, Span
 from cpbpe.text.unicode_forms import is_stable
 from cpbpe.text.utf8 import SPACE, is_inside, valid_character
 from cpbpe.tokenizer.facts import ModelFacts
@@ -124,10 +125,11 @@ class _Cutter:
     def _starts(self, text: str | bytes, begin: int, end: int, overlap: int) -> Iterator[int]:
         """Where the last tokens of a part begin, encoded by itself, except for its first token."""
         data = utf8(text[begin:end], "split")
-        _, _, begins, _ = self._encoder.align(data)
-        for i in range(max(len(begins) - overlap, 1), len(begins)):
-            if begins[i] > begins[i - 1] and not is_inside(data, begins[i]):
-                yield begin + _length(text, data, begins[i])
+        _, _, spans = self._encoder.align(data, False, True)
+        for i in range(max(len(spans) - overlap, 1), len(spans)):
+            place = spans[i][0]
+            if place > spans[i - 1][0] and not is_inside(data, place):
+                yield begin + _length(text, data, place)
 
     def end(self, text: str | bytes, begin: int) -> int:
         """Where the longest part that begins at `begin` ends; `begin` itself if nothing fits."""
@@ -140,15 +142,15 @@ class _Cutter:
             data = utf8(text[begin:stop], "truncate")
             if whole and self._fits(data):
                 return len(text)
-            ids, pieces, begins, ends = self._encoder.align(data)
-            certain = whole or self._certain(data, ids, pieces, begins, ends) > self._limit
+            ids, pieces, spans = self._encoder.align(data, False, True)
+            certain = whole or self._certain(data, ids, pieces, spans) > self._limit
             if certain or len(ids) > self._many:
                 break
             size *= 2
 
         for i in range(self._limit, 0, -1):  # there are more tokens than this
-            end = ends[i - 1]
-            if begins[i] > begins[i - 1] and not is_inside(data, end) and self._fits(data[:end]):
+            before, end = spans[i - 1]
+            if spans[i][0] > before and not is_inside(data, end) and self._fits(data[:end]):
                 length = _length(text, data, end)
                 # The next part will probably be about as long.
                 self._window = length + length // 4 + FIRST_MARGIN if certain else size
@@ -158,9 +160,7 @@ class _Cutter:
     def _fits(self, data: bytes) -> bool:
         return self._encoder.count(data) <= self._limit
 
-    def _certain(
-        self, data: bytes, ids: list[int], pieces: list[bytes], begins: list[int], ends: list[int]
-    ) -> int:
+    def _certain(self, data: bytes, ids: list[int], pieces: list[bytes], spans: list[Span]) -> int:
         """How many tokens of a window are certain: every text that begins with it has them. 0 if too few.
 
         A special token is certain if no longer one could begin at the same place. Everything before the last
@@ -177,42 +177,38 @@ class _Cutter:
                     last = i + 1
             at = starts[last]
             if last:  # the token that ends there and is not empty is the special one
-                first = 1 + next(i for i, end in enumerate(ends) if begins[i] < end == at)
+                first = 1 + next(i for i, (begin, end) in enumerate(spans) if begin < end == at)
             engine = engine_at(row, last, engine.first, engine.later)
         if first > self._limit:
             return first
-        in_segment = self._certain_in_segment(
-            data[at:],
-            engine,
-            ids[first:],
-            pieces[first:],
-            [end - at for end in ends[first:]],
-            self._limit - first,
-        )
+        certain = at + self._certain_bytes(data[at:])
+        count = bisect_right(spans, certain, first, key=itemgetter(1)) - first
+        if count <= self._limit - first:
+            return 0
+        some = slice(first, first + count)
+        in_segment = self._certain_in_segment(data[at:], engine, ids[some], pieces[some])
         return first + in_segment if in_segment else 0
 
-    def _certain_in_segment(
-        self, data: bytes, engine: Engine, ids: list[int], pieces: list[bytes], ends: list[int], limit: int
-    ) -> int:
-        """The same for one segment of a text.
+    def _certain_bytes(self, data: bytes) -> int:
+        """How many bytes of a segment are normalized in the same way, whatever follows the segment.
 
-        Normalizing looks at most `lookahead` bytes ahead. So if that many bytes follow a token, its text is
-        normalized in the same way in the whole text. These tokens spell the beginning of the normalized text,
-        and in that, everything before a cut has its final tokens. (None of them is a run of unknown
-        characters that goes on after the cut: it would do so in the window, too.)
+        Normalizing looks at most `lookahead` bytes ahead.
         """
         certain = len(data) - max(self._facts.lookahead, self._longest_special)
         if form := self._facts.spec.normalizer.unicode_form:
             certain = min(certain, _boundary(form, data))
-        count = bisect_right(ends, certain)
-        if count <= limit:
-            return 0
+        return certain
+
+    def _certain_in_segment(self, data: bytes, engine: Engine, ids: list[int], pieces: list[bytes]) -> int:
+        """The same for one segment of a text, of its tokens in what is normalized in the same way.
+
+        They spell the beginning of the normalized text, and in that, everything before a cut has its final
+        tokens. (None of them is a run of unknown characters that goes on after the cut: it would do so in the
+        window, too.)
+        """
         in_bytes = self._facts.byte_ids
         lengths = [
-            *accumulate(
-                1 if id in in_bytes else len(piece)
-                for id, piece in zip(ids[:count], pieces[:count], strict=True)
-            )
+            *accumulate(1 if id in in_bytes else len(piece) for id, piece in zip(ids, pieces, strict=True))
         ]
         spelled = engine.normalize(data)[: lengths[-1]]
         spec = self._facts.spec.normalizer
@@ -220,7 +216,7 @@ class _Cutter:
             space = SPACE if spec.escape_whitespaces else b" "
             while spelled.endswith(space):
                 spelled = spelled.removesuffix(space)
-        if engine.byte_level is not None:  # the last token may end inside a character
+        if self._facts.is_byte_level:  # the last token may end inside a character
             spelled = spelled[: utf_8_decode(spelled, "strict", False)[1]]
         try:
             spelled.decode()
@@ -236,17 +232,15 @@ class _Cutter:
         size, at = max(FIRST_MARGIN, 2 * self._longest_special), None
         while at is None:
             data = utf8(text[begin : begin + size], "split")
-            ids, _, begins, ends = self._encoder.align(data)
-            at = next((i for i, (b, e) in enumerate(zip(begins, ends, strict=True)) if b < e), None)
+            ids, _, spans = self._encoder.align(data, False, True)
+            at = next((i for i, (first, end) in enumerate(spans) if first < end), None)
             if at is None and begin + size >= len(text):
                 break
             size *= 2
-        start = 0 if at is None else begins[at]
+        start, end = (0, 0) if at is None else spans[at]
         encoder = self._encoder
         finder = encoder.finder if isinstance(encoder, SpecialEncoder) else None
-        if at is not None and finder is not None and ids[at] in finder.texts:
-            end = ends[at]
-        else:
+        if at is None or finder is None or ids[at] not in finder.texts:
             end = start + len(valid_character(data, start) or b"?")
         count = encoder.count(data[:end])
         if count <= self._limit:

@@ -365,7 +365,7 @@ class StreamDecoder(_Stream):
         self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
         self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
-        self._in_parts = facts.engine.byte_level is not None  # see _next
+        self._in_parts = facts.is_byte_level  # see _next
         self._ended = False
         self._steady = not drops  # none of this matters now: an id adds its plain text
         self._push(facts.check_ids(prompt_ids, "stream_decoder"))

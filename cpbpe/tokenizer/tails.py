@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpbpe.engine.choice import make_chunk_finder, make_spans
+from cpbpe.engine.cutting import make_chunk_finder, make_cutter
 from cpbpe.engine.protocol import Engine
 from cpbpe.model.spec import PieceType
 from cpbpe.text.split_probes import PAIRS, PROBES, characters, class_of, loops_of, signature
@@ -212,8 +212,8 @@ class Tail:
         kind = signature(self._text[-2:], rest)
         if kind not in self._fronts:
             size = self._chunk(self._text + rest, len(self._text))[0]
-            ids, _, begins, _ = self._engine.align(self._text + rest)
-            self._fronts[kind] = Front(tuple(ids[: bisect_left(begins, size)]), size)
+            ids, _, spans = self._engine.align(self._text + rest, False, True)
+            self._fronts[kind] = Front(tuple(ids[: bisect_left(spans, (size, -1))]), size)
         return self._fronts[kind]
 
     def _fitting(self, one: Candidate, probes: tuple[bytes, ...]) -> dict[int, list[bytes]]:
@@ -308,7 +308,7 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
 
 def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) -> tuple[int, list[int]]:
     """The same if a pattern cuts the text."""
-    spans = make_spans(pattern)
+    spans = make_cutter(pattern).spans
     loops = loops_of(pattern)
     # 1. The last place where it is cut, whatever follows. Only the last chunks can then be others.
     starts = [begin for begin, _ in spans(text.decode())][-_CHUNKS:]

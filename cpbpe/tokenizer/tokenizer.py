@@ -163,9 +163,10 @@ class Tokenizer:
         if type(text) is not str:
             text = checked_text(text, "encode")
         encoder = self._encoder
-        if options or encoder is None:
-            return calls.encode(self._plans.encode(options, "encode"), text)
-        return encoder.encode(text)
+        if not options and encoder is not None:
+            return encoder.encode(text)
+        plan = self._plans.encode(options, "encode")
+        return plan.encoder.encode(text, plan.ends, plan.dropout)
 
     @described(ENCODE)
     def encode_batch(
@@ -329,9 +330,8 @@ class Tokenizer:
 
     def normalize(self, text: AnyText) -> AnyText:
         """The text as it is cut into pieces, `▁Hello▁world`: `str` for `str`, `bytes` for `bytes`."""
-        if isinstance(text, str):
-            return self._engine.normalize_str(text)  # type: ignore[return-value]
-        return cast(AnyText, self._engine.normalize(checked_text(text, "normalize")))
+        given: Any = text if type(text) is str else checked_text(text, "normalize")
+        return cast(AnyText, self._engine.normalize(given))
 
     @described(ENCODE)
     def truncate(self, text: AnyText, max_tokens: int, **options: Unpack[EncodeOptions]) -> AnyText:

@@ -17,6 +17,7 @@ import pytest
 import cpbpe
 import cpbpe.arrow
 from cpbpe.arrow import texts_of
+from cpbpe.engine.protocol import Slices
 from tests.bytes import models as byte_models
 from tests.support import corpus, tiers, zoo
 from tests.support.budget import SEED
@@ -198,22 +199,22 @@ def test_damaged_offsets(middle: int, engine: str) -> None:
 
 def test_slices(engine: str) -> None:
     """What engines offer, given by hand."""
-    slices = sentencepiece().facts.engine.slices
+    own = sentencepiece().facts.engine
     data = np.frombuffer(b"Hello", np.uint8)
     kinds: list[Any] = [np.int32, np.int64]
     for kind in kinds:
-        ids, offsets = slices(data, np.array([2, 0], kind), np.array([5, 0], kind)).encode(1)
+        ids, offsets = own.encode_arrays(Slices(data, np.array([2, 0], kind), np.array([5, 0], kind)), 1)
         assert ids.tolist() == sentencepiece().encode("llo")
         assert offsets.tolist() == [0, len(ids), len(ids)]
         for begins, ends in (([0], []), ([], [1]), ([3], [2]), ([0], [6]), ([-1], [2])):
             with pytest.raises(ValueError, match="each text must begin and end within the data"):
-                slices(data, np.array(begins, kind), np.array(ends, kind))
+                own.encode_arrays(Slices(data, np.array(begins, kind), np.array(ends, kind)), 1)
     if engine == "core":
         one = np.array([1], np.int64)
         with pytest.raises(TypeError, match="begins and ends must be arrays of int32, or of int64"):
-            slices(data, one, one.astype(np.int32))
+            own.count_batch(Slices(data, one, one.astype(np.int32)), 1)
         with pytest.raises(TypeError, match="contiguous"):
-            slices(data[::2], one, one)
+            own.count_batch(Slices(data[::2], one, one), 1)
 
 
 @pytest.mark.parametrize(

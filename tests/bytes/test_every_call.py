@@ -355,7 +355,7 @@ def settings(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.file_options == {}
     assert tok.token_roles == {}
     assert tok.chat_templates == {}
-    assert tok.facts.engine.byte_level is not None
+    assert tok.facts.engine.head["byte_level"] is not None
 
 
 CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {

@@ -48,7 +48,7 @@ def same_arrays(ours: Any, theirs: Any) -> bool:
 def test_engines_agree(spec: cpbpe.ModelSpec) -> None:
     core, reference = make_engine(spec), PythonEngine(spec)
     assert core.columns() == reference.columns()
-    assert core.byte_level == reference.byte_level
+    assert core.head == reference.head
     rng = random.Random(5)
     for text in given_texts(examples(20)):
         for given in inputs(text):
@@ -57,8 +57,8 @@ def test_engines_agree(spec: cpbpe.ModelSpec) -> None:
             assert core.count(given) == len(ids)
             assert core.normalize(given) == reference.normalize(given)
             assert core.origins(given) == reference.origins(given)
-            assert core.align(given) == reference.align(given)
-            prefixed = [engine.variant(prefix=True).align(given) for engine in (core, reference)]
+            assert core.align(given, False, True) == reference.align(given, False, True)
+            prefixed = [engine.variant(prefix=True).align(given, True) for engine in (core, reference)]
             assert prefixed[0] == prefixed[1]
             for characters in (True, False):
                 assert same_arrays(
@@ -66,9 +66,12 @@ def test_engines_agree(spec: cpbpe.ModelSpec) -> None:
                     reference.align_arrays([given, given], 1, characters),
                 )
             for alpha in (0.0, 0.3, 1.0):
-                assert core.align(given, alpha, 3) == reference.align(given, alpha, 3)
-                assert core.sample(given, alpha, 3) == reference.sample(given, alpha, 3)
-            assert core.sample(given, 0.0, 3) == ids
+                chance = (alpha, 3)
+                assert core.align(given, False, True, chance) == reference.align(given, False, True, chance)
+                ends = (ids[0], ids[-1], True) if ids else None
+                assert core.encode(given, ends, chance) == reference.encode(given, ends, chance)
+                assert core.encode_pieces(given, ends, chance) == reference.encode_pieces(given, ends, chance)
+            assert core.encode(given, None, (0.0, 3)) == ids
             rng.shuffle(ids)
             assert core.decode(ids) == reference.decode(ids) == core.decode_batch([ids], 1)[0]  # type: ignore[index]
             assert core.decode_bytes(ids) == reference.decode_bytes(ids)
@@ -86,7 +89,7 @@ def test_a_chunk_that_is_a_piece_is_taken_whole() -> None:
 def test_sampling_a_chunk_that_merges_do_not_make() -> None:
     plain = {bytes([byte]): byte for byte in range(256)}
     engine = make_engine(spec_of({**plain, b"ab": 256, b"abcd": 257}, None))
-    seen = {tuple(engine.sample("abcd", 0.5, seed)) for seed in range(50)}
+    seen = {tuple(engine.encode("abcd", None, (0.5, seed))) for seed in range(50)}
     assert seen == {(257,), tuple(b"abcd")}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cpbpe
-from cpbpe.engine.missing_core import why_no_core
+from cpbpe.engine.choice import why_no_core
 from tests.bytes.models import made
 from tests.conftest import CORE
 from tests.support import processes, zoo
@@ -125,13 +125,15 @@ def test_the_reason_for_a_subinterpreter(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CORE, reason="there is no core")
 @pytest.mark.parametrize("alphabet", ["characters", "bytes"])
-@pytest.mark.parametrize("wrong", [ValueError("expected tuple of length 7"), TypeError("unexpected keyword")])
+@pytest.mark.parametrize(
+    "wrong", [ValueError("no such form"), TypeError("unexpected keyword"), KeyError("blob")]
+)
 def test_a_core_of_another_version(alphabet: str, wrong: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error says so, and what to do; it is no fault of the model, nor of its pattern."""
 
     class Older:
         @staticmethod
-        def from_columns(**columns: object) -> None:
+        def from_columns(columns: object) -> None:
             raise wrong
 
     monkeypatch.setenv("CPBPE_ENGINE", "core")

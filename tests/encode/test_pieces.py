@@ -4,12 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cpbpe import Tokenizer
+from cpbpe.compat.sentencepiece import SentencePieceProcessor
 from cpbpe.compat.sentencepiece.data import is_utf8
 from cpbpe.text.utf8 import text_of
 from tests.support import tiers
@@ -52,7 +52,7 @@ HARD: list[str | bytes] = [
 def check(tok: Tokenizer, text: str | bytes) -> None:
     """All calls with pieces, with and without options."""
     plain = tok.align(text)
-    spelled = [text_of(piece) for piece in tok.facts.engine.align(text)[1]]
+    spelled = [text_of(piece) for piece in tok.facts.engine.align(text, False, True)[1]]
     assert tok.encode_pieces(text) == spelled == plain.pieces
     vocab = tok.vocab
     bos = [tok.id_to_piece(tok.bos_id)] if tok.bos_id is not None else []
@@ -71,7 +71,7 @@ def check(tok: Tokenizer, text: str | bytes) -> None:
         assert tok.encode_batch([text, "", text], **options)[1:] == [front, [*front, *ids]]
         assert tok.encode_pieces(text, **options) == [*(bos if front else []), *pieces]
         assert tok.count(text, **options) == len(ids) + len(front)
-    normalized = tok.facts.engine.normalize(text)
+    normalized = tok.facts.engine.normalize(text.encode() if isinstance(text, str) else text)
     assert tok.normalize(text) == (text_of(normalized) if isinstance(text, str) else normalized)
     # Pieces that are UTF-8 decode as their ids do.
     known = [id for id in plain.ids if id != vocab.get("<unk>")]
@@ -160,14 +160,21 @@ def test_a_piece_is_known_by_its_text(name: str, engine: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_many_lists_of_pieces_are_decoded_as_each(name: str, engine: str) -> None:
-    own = tokenizer(name, engine).facts.engine
-    rows: list[list[Any]] = [["▁the", "☃", "a"], [], [b"\xff", "▁"], ["", "\0"], ["▁the"]]
-    assert own.decode_pieces_batch(rows) == [own.decode_pieces(row) for row in rows]
-    assert own.decode_pieces_batch([]) == []
-    for other in (("a",), "a", None, 5, ["a", 5], [["a"]]):
-        assert own.decode_pieces_batch([*rows, other]) is None
-    with pytest.raises(UnicodeEncodeError):
-        own.decode_pieces_batch([["a"], ["a", "\ud800"], None])
+    """As the drop-in for sentencepiece does it."""
+    rows: list[list[Any]] = [["▁the", "☃", "a"], [], ["▁"], ["", "\0"], ["▁the"]]
+    sp = SentencePieceProcessor(model_proto=tokenizer(name, engine).to_bytes())
+    assert sp.decode(rows) == [sp.decode(row) if row else "" for row in rows]
+    if engine == "core":
+        from cpbpe import _core
+
+        own: Any = tokenizer(name, engine).facts.engine
+        rows.append([b"\xff", "▁"])
+        assert _core.decode_pieces_all(own, rows) == [own.decode_pieces(row) for row in rows]
+        assert _core.decode_pieces_all(own, []) == []
+        for other in (("a",), "a", None, 5, ["a", 5], [["a"]]):
+            assert _core.decode_pieces_all(own, [*rows, other]) is None
+        with pytest.raises(UnicodeEncodeError):
+            _core.decode_pieces_all(own, [["a"], ["a", "\ud800"], None])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -187,63 +194,39 @@ def test_pieces_that_are_not_utf8(name: str, engine: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_many_texts_are_normalized_as_each(name: str, engine: str) -> None:
-    """`normalize_batch` of an engine: str for str and bytes for bytes, and nothing for other types."""
-    own = tokenizer(name, engine).facts.engine
+    """As the drop-in for sentencepiece does it: str for str, bytes for bytes, nothing for other types."""
+    own: Any = tokenizer(name, engine).facts.engine
     texts = [
         *HARD,
         *(f"{begin}the  old{end}" for begin in ("", " ", "▁", "é") for end in ("", "  ", "▁", "é")),
     ]
-    each = [own.normalize_str(text) if isinstance(text, str) else own.normalize(text) for text in texts]
-    assert own.normalize_batch(texts, False) == each
+    each = [own.normalize(text) for text in texts]
     for text, normalized in zip(texts, each, strict=True):
         if isinstance(text, str):
             assert normalized == text_of(own.normalize(text.encode()))
-    assert own.normalize_batch([], True) == []
-    for other in (None, 5, bytearray(b"a"), Spelled("a"), ["a"]):
-        assert own.normalize_batch(["a", b"b", other], False) is None
-    with pytest.raises(UnicodeEncodeError):
-        own.normalize_batch(["a", "\ud800", None], False)
+    if engine == "core":
+        from cpbpe import _core
+
+        assert _core.normalize_all(own, texts) == each
+        assert _core.normalize_all(own, []) == []
+        for other in (None, 5, bytearray(b"a"), Spelled("a"), ["a"]):
+            assert _core.normalize_all(own, ["a", b"b", other]) is None
+        with pytest.raises(UnicodeEncodeError):
+            _core.normalize_all(own, ["a", "\ud800", None])
 
 
 def test_normalized_text_must_be_utf8_if_that_is_wanted(engine: str) -> None:
-    own = tokenizer("charsmap-broken", engine).facts.engine
+    """The drop-in for sentencepiece wants it."""
+    tok = tokenizer("charsmap-broken", engine)
+    sp = SentencePieceProcessor(model_proto=tok.to_bytes())
     characters = [chr(code) for code in range(1, 200)]
-    odd = [character for character in characters if not is_utf8(own.normalize(character))]
+    odd = [character for character in characters if not is_utf8(tok.normalize(character.encode()))]
     assert odd
     for character in characters:
         if character not in odd:
-            assert own.normalize_str(character, True) == own.normalize_str(character)
+            assert sp.normalize(character) == tok.normalize(character)
+            assert sp.normalize([character, "\ufffd"])[1] == tok.normalize("\ufffd")
             continue
-        for call in (own.normalize_str, lambda text, strict: own.normalize_batch(["a", text, None], strict)):
+        for wrong in (character, ["a", character]):
             with pytest.raises(UnicodeDecodeError):
-                call(character, True)
-
-
-def test_options_that_are_equal_mean_the_same(engine: str) -> None:
-    """A plan is kept for options; others that are equal to these get it, and nothing else does."""
-    tok = tokenizer("llama", engine)
-    plain_ids, expected = tok.encode("the old"), tok.encode("the old", add_bos=True)
-    assert tok.encode("the old", add_bos=1) == expected  # type: ignore[arg-type]
-    assert tok.encode("the old", add_bos=1.0) == expected  # type: ignore[arg-type]
-    for wrong in ("yes", 2, None, [True]):
-        with pytest.raises(TypeError, match="add_bos"):
-            tok.encode("the old", add_bos=wrong)  # type: ignore[arg-type]
-    equal: list[list[Any]] = [[True, 1, 1.0, np.True_], [False, 0, -0.0, np.False_]]
-    for values in equal:
-        for first in values:  # whichever came first, and was kept
-            fresh = Tokenizer.from_bytes(tok.to_bytes())
-            for value in [first, *values]:
-                assert fresh.encode("the old", add_bos=value) == (expected if value else plain_ids)
-    allowed = {"<s>"}
-    assert tok.encode("<s>the", allowed_special=allowed) == tok.encode("<s>the", allowed_special=("<s>",))
-    plain = tok.encode("</s>")
-    assert tok.encode("</s>", allowed_special=allowed) == plain
-    allowed.add("</s>")
-    assert tok.encode("</s>", allowed_special=allowed) == [tok.eos_id]
-    with pytest.raises(TypeError, match="truncate"):
-        tok.truncate("the old", 3, reverse=True)
-    assert tok.encode("the old", reverse=True) == tok.encode("the old")[::-1]
-    with pytest.raises(TypeError, match="truncate"):
-        tok.truncate("the old", 3, reverse=True)
-    assert tok.encode("the old", alpha=0.0, seed=3) == tok.encode("the old")
-    assert tok.encode("the old", alpha=1.0) == tok.encode("the old", alpha=1.0) != tok.encode("the old")
+                sp.normalize(wrong)

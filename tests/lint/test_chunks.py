@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 import regex
 
-from cpbpe.engine.cutting import make_cutters
-from cpbpe.lint.chunks import chunks_of
+from cpbpe.lint.chunks import chunks_of, make_cutters
 from cpbpe.lint.halves import parted
 from cpbpe.model.spec import SplitSpec
 from cpbpe.text.split_patterns import PATTERNS

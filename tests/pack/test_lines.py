@@ -28,9 +28,9 @@ def test_lines(engine: str, data: bytes, front: int | None, back: int | None, re
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    expected = tok.facts.engine.encode_arrays([line for line in lines if line], 1, front, back, reverse)
+    expected = tok.facts.engine.encode_arrays([line for line in lines if line], 1, (front, back, reverse))
     for threads in (1, 3):
-        ids, offsets, empty = tok.facts.engine.encode_lines(data, threads, front, back, reverse)
+        ids, offsets, empty = tok.facts.engine.encode_lines(data, threads, (front, back, reverse))
         assert ids.tolist() == expected[0].tolist()
         assert offsets.tolist() == expected[1].tolist()
         assert empty.tolist() == [number for number, line in enumerate(lines) if not line]

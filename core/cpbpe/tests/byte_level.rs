@@ -53,7 +53,7 @@ fn columns_come_back() {
         let given = columns(PIECES, pattern, true);
         let engine = Engine::from_columns(given.clone()).unwrap();
         assert_eq!(engine.columns(), given);
-        assert_eq!(engine.byte_level(), given.byte_level.as_ref());
+        assert_eq!(engine.head().byte_level, given.byte_level);
     }
 }
 

@@ -1,5 +1,4 @@
-//! The class `Engine`: one model, and every call that it answers. Most of them are a few lines here; the longer ones are
-//! in the files that are named after what they do.
+//! The class `Engine`: one model, and every call that it answers. `cpbpe/engine/protocol.py` says what each does.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,22 +6,43 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use cpbpe::memory::copied;
+use cpbpe::memory::with_room;
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, ByteLevelOptions, Columns, Dropout, Ends, Error, Form, Scratch};
+use cpbpe::{AlignOptions, AlignedTexts, DecodedTexts, Dropout, Ends, Error, Lines, Scratch, Texts};
 
-use crate::aligned::dropout_of;
 use crate::arrays;
-use crate::columns::{byte_level_of, dict_of, normalizer_of, numbers_of, ByteLevelTuple, NormalizerTuple};
+use crate::columns::{columns_of, dict_of, head_of};
 use crate::errors::{exception, halted};
-use crate::finder::Finder;
+use crate::lines::{columns, rows};
 use crate::pieces::Pieces;
-use crate::signals::run;
-use crate::slices::Slices;
-use crate::values::{bytes, int, items_of, list, numbered, results, string, texts_of, tuple, utf8, Ints, Lists};
+use crate::room::Room;
+use crate::signals::{run, DETACH};
+use crate::values::{
+    bytes, escaped_string, ids_into, int, items_of, list, results, str_of, string, texts_of, tuple, utf8, with_ids,
+    with_texts, Ints, Lists, PausedCollector,
+};
 
 /// An object, or None.
-type Maybe<'py, T> = PyResult<Option<Bound<'py, T>>>;
+pub type Maybe<'py, T> = PyResult<Option<Bound<'py, T>>>;
+
+/// A longer text is not written in wide characters, which take four times the memory.
+const MAX_WIDE: usize = 1 << 16;
+
+/// What goes around ids, as Python has it: the id in front, the id at the end, and whether those between are reversed.
+#[derive(FromPyObject)]
+pub struct Around(Option<u32>, Option<u32>, bool);
+
+fn ends_of(around: Option<Around>) -> Ends {
+    around.map_or(Ends::default(), |Around(front, back, reverse)| Ends { front, back, reverse })
+}
+
+/// The chance that a merge is skipped, and a seed, as Python has them.
+#[derive(FromPyObject)]
+pub struct Chance(f64, u64);
+
+pub fn dropout_of(chance: Option<Chance>) -> Option<Dropout> {
+    chance.map(|Chance(alpha, seed)| Dropout { alpha, seed })
+}
 
 /// One model in compiled form.
 #[pyclass(frozen, module = "cpbpe._core")]
@@ -36,7 +56,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub fn new(engine: cpbpe::Engine) -> PyResult<Engine> {
+    fn new(engine: cpbpe::Engine) -> PyResult<Engine> {
         let ints = Arc::new(Ints::new(engine.size())?);
         Ok(Engine { engine, ints, pieces: Arc::default(), variants: Default::default() })
     }
@@ -48,14 +68,91 @@ impl Engine {
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
         ends: Ends,
+        dropout: Option<Dropout>,
         make: impl FnOnce(&[u32]) -> PyResult<R>,
     ) -> PyResult<R> {
         let (text, valid) = utf8(text)?;
         let encode = |scratch: &mut Scratch| {
-            run(py, text.len(), |check| self.engine.encode_between(text, valid, ends, check, scratch))?;
+            run(py, text.len(), |check| self.engine.encode_between((text, valid), dropout, ends, check, scratch))?;
             make(&scratch.ids)
         };
         self.engine.with_scratch(encode).map_err(halted)?
+    }
+
+    /// The ids of all texts, and where each text begins, and the end.
+    fn ids_of<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &(impl Texts + ?Sized),
+        threads: usize,
+        ends: Ends,
+    ) -> PyResult<[Bound<'py, PyAny>; 2]> {
+        let mut room = Room::default();
+        let make = |count| Python::attach(|py| room.make(py, count, false));
+        let all = run(py, DETACH, |check| self.engine.gather_batch(texts, threads, ends, check, make))?;
+        let ids = room.ids(py, &all, threads)?;
+        Ok([ids, arrays::offsets(py, texts.count(), all.lengths.into_iter())?.into_any()])
+    }
+
+    /// Ids, pieces and spans of one of the texts that were aligned, whose tokens begin and end at these places.
+    fn tokens<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &AlignedTexts,
+        begin: usize,
+        end: usize,
+        unknown: &[(usize, Vec<u8>)],
+        as_bytes: bool,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (ids, spans) = (&texts.ids[begin..end], &texts.spans[begin..end]);
+        let pieces = self.pieces_of_ids(py, ids, begin, unknown, as_bytes)?;
+        tuple(py, [self.ints.list(py, ids)?, pieces, self.ints.pairs(py, spans)?].map(Bound::into_any))
+    }
+
+    /// The normalized text as str. `strict`: one that is not UTF-8 is an error.
+    pub fn normalized<'py>(
+        &self,
+        py: Python<'py>,
+        input: (&[u8], bool),
+        strict: bool,
+    ) -> PyResult<Bound<'py, PyString>> {
+        let (text, _) = input;
+        if text.len() <= MAX_WIDE && text.is_ascii() {
+            let compact = run(py, text.len(), |check| self.engine.normalize_compact(text, check))?;
+            if let Some(compact) = compact.filter(|compact| compact.is_ascii()) {
+                return escaped_string(py, &compact);
+            }
+        }
+        let normalized = run(py, text.len(), |check| self.engine.normalize(input, check))?;
+        if strict {
+            str_of(py, &normalized)
+        } else {
+            string(py, &normalized)
+        }
+    }
+
+    /// The text of ids, made a value, unless one is outside the vocabulary.
+    #[inline]
+    fn decoded<R>(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        keep_invalid: bool,
+        make: impl FnOnce(&[u8]) -> PyResult<R>,
+    ) -> PyResult<Option<R>> {
+        with_ids(ids, |ids| {
+            let decode = |check: Check| if_known(self.engine.decoder().decode(ids, keep_invalid, check));
+            run(py, ids.len(), decode)?.map(|text| make(&text)).transpose()
+        })
+    }
+}
+
+/// What was decoded, or `None` if an id is outside the vocabulary, which Python explains.
+pub fn if_known<T>(decoded: Result<T, Error>) -> Result<Option<T>, Error> {
+    match decoded {
+        Ok(text) => Ok(Some(text)),
+        Err(Error::UnknownId(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -73,49 +170,22 @@ impl Engine {
 
     /// An engine for a model that is given as columns; ValueError if it is not a valid BPE model.
     #[staticmethod]
-    #[pyo3(signature = (
-        *, blob, ends, scores, types, byte_fallback, unk_surface, special_pieces, normalizer, denormalizer, added,
-        byte_level = None,
-    ))]
-    #[allow(clippy::too_many_arguments)]
-    fn from_columns(
-        py: Python<'_>,
-        blob: &[u8],
-        ends: &[u8],
-        scores: &[u8],
-        types: &[u8],
-        byte_fallback: bool,
-        unk_surface: Vec<u8>,
-        special_pieces: (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>),
-        normalizer: NormalizerTuple,
-        denormalizer: Option<NormalizerTuple>,
-        added: Vec<(Vec<u8>, u32)>,
-        byte_level: Option<ByteLevelTuple>,
-    ) -> PyResult<Engine> {
-        let (unk, bos, eos, pad) = special_pieces;
-        let columns = Columns {
-            blob: copied(blob).map_err(halted)?,
-            ends: numbers_of(ends, u32::from_ne_bytes)?,
-            scores: numbers_of(scores, f32::from_ne_bytes)?,
-            types: types.to_vec(),
-            byte_fallback,
-            unk_surface,
-            special_pieces: [unk, bos, eos, pad],
-            normalizer: normalizer_of(normalizer)?,
-            denormalizer: denormalizer.map(normalizer_of).transpose()?,
-            byte_level: byte_level.map(|(pattern, name, whole, then)| ByteLevelOptions { pattern, then, name, whole }),
-            added,
-        };
-        let engine = py.detach(|| cpbpe::Engine::from_columns(columns));
-        Engine::new(engine.map_err(exception)?)
+    fn from_columns(py: Python<'_>, columns: &Bound<'_, PyDict>) -> PyResult<Engine> {
+        let columns = columns_of(columns)?;
+        Engine::new(py.detach(|| cpbpe::Engine::from_columns(columns)).map_err(exception)?)
     }
 
-    /// The same model as columns.
+    // --- The model ---
+
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         dict_of(py, py.detach(|| self.engine.columns()))
     }
 
-    /// The same engine with other options, made once.
+    #[getter]
+    fn head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        head_of(py, self.engine.head())
+    }
+
     #[pyo3(signature = (*, prefix = None, keep_space = false, raw = false))]
     fn variant(&self, py: Python<'_>, prefix: Option<bool>, keep_space: bool, raw: bool) -> PyResult<Py<Engine>> {
         let number = prefix.map_or(0, |prefix| 1 + usize::from(prefix)) * 4 + usize::from(keep_space) * 2;
@@ -131,40 +201,11 @@ impl Engine {
         Ok(new)
     }
 
-    /// Special tokens that the file says were added to the model.
-    #[getter]
-    fn added<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        numbered(py, self.engine.added().iter().map(|(text, id)| (&text[..], *id as usize)))
-    }
-
     #[getter]
     fn size(&self) -> usize {
         self.engine.size()
     }
 
-    #[getter]
-    fn byte_fallback(&self) -> bool {
-        self.engine.byte_fallback()
-    }
-
-    /// The pattern of a byte-level model, its name, whether chunks that are pieces are taken whole, and more patterns.
-    #[getter]
-    fn byte_level(&self) -> Option<ByteLevelTuple> {
-        self.engine.byte_level().cloned().map(byte_level_of)
-    }
-
-    /// The Unicode normal form of a byte-level model, empty if it has none.
-    #[getter]
-    fn unicode_form(&self) -> &'static str {
-        self.engine.unicode_form().map_or("", Form::name)
-    }
-
-    #[getter]
-    fn normalizer_name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes(py, self.engine.normalizer_name())
-    }
-
-    /// The ids of unk, bos, eos and pad.
     #[getter]
     fn specials(&self) -> [Option<u32>; 4] {
         self.engine.specials()
@@ -186,74 +227,109 @@ impl Engine {
         self.engine.kind(id)
     }
 
-    fn normalize<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-        self.normalized_bytes(py, text)
-    }
+    // --- Text to ids ---
 
-    #[pyo3(signature = (text, strict = false))]
-    fn normalize_str<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        strict: bool,
-    ) -> PyResult<Bound<'py, PyString>> {
-        self.normalized(py, text, strict)
-    }
-
-    fn normalize_batch<'py>(&self, py: Python<'py>, texts: &Bound<'py, PyList>, strict: bool) -> Maybe<'py, PyList> {
-        self.normalized_all(py, texts, strict)
+    pub fn normalize<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let input = utf8(text)?;
+        if text.is_instance_of::<PyString>() {
+            return Ok(self.normalized(py, input, false)?.into_any());
+        }
+        let normalized = run(py, input.0.len(), |check| self.engine.normalize(input, check))?;
+        Ok(bytes(py, &normalized)?.into_any())
     }
 
     fn origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        self.normalized_with_origins(py, text)
+        let (text, _) = utf8(text)?;
+        let (normalized, origins) = run(py, text.len(), |check| self.engine.origins(text, check))?;
+        let origins = list(py, origins.into_iter(), |origin| int(py, origin))?;
+        tuple(py, [bytes(py, &normalized)?.into_any(), origins.into_any()])
     }
 
-    #[pyo3(signature = (text, front = None, back = None, reverse = false))]
+    fn cut(&self, py: Python<'_>, text: &[u8]) -> PyResult<usize> {
+        run(py, text.len(), |check| self.engine.last_cut(text, check))
+    }
+
+    #[pyo3(signature = (text, ends = None, dropout = None))]
     fn encode<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
-        front: Option<u32>,
-        back: Option<u32>,
-        reverse: bool,
+        ends: Option<Around>,
+        dropout: Option<Chance>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.encoded(py, text, Ends { front, back, reverse }, |ids| self.ints.list(py, ids))
+        self.encoded(py, text, ends_of(ends), dropout_of(dropout), |ids| self.ints.list(py, ids))
     }
 
-    #[pyo3(signature = (text, threads, front = None, back = None, reverse = false))]
+    #[pyo3(signature = (text, threads, ends = None))]
     fn encode_array<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
         threads: usize,
-        front: Option<u32>,
-        back: Option<u32>,
-        reverse: bool,
+        ends: Option<Around>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::prepare(py)?;
-        let ends = Ends { front, back, reverse };
+        let ends = ends_of(ends);
         if threads == 1 {
-            return self.encoded(py, text, ends, |ids| arrays::array(py, ids));
+            return self.encoded(py, text, ends, None, |ids| arrays::array(py, ids));
         }
         let (text, valid) = utf8(text)?;
         let mut ids = run(py, text.len(), |check| self.engine.encode_parallel(text, valid, threads, check))?;
-        if reverse {
+        if ends.reverse {
             ids.reverse();
         }
-        arrays::joined(py, &[front.as_slice(), &ids, back.as_slice()], threads)
+        arrays::joined(py, &[ends.front.as_slice(), &ids, ends.back.as_slice()], threads)
     }
 
-    #[pyo3(signature = (text, front = None, back = None, reverse = false, strict = false))]
+    #[pyo3(signature = (texts, threads, ends = None))]
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        threads: usize,
+        ends: Option<Around>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let kept = items_of(texts)?;
+        let (texts, ends) = (texts_of(&kept)?, ends_of(ends));
+        let encode = |lists: &mut Lists, check: Check| self.engine.encode_batch(&texts, threads, ends, check, lists);
+        Lists::of(py, &self.ints, texts.len(), encode)
+    }
+
+    #[pyo3(signature = (texts, threads, ends = None))]
+    fn encode_arrays<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        threads: usize,
+        ends: Option<Around>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        arrays::prepare(py)?;
+        with_texts(texts, |texts| tuple(py, self.ids_of(py, texts, threads, ends_of(ends))?))
+    }
+
+    #[pyo3(signature = (data, threads, ends = None))]
+    fn encode_lines<'py>(
+        &self,
+        py: Python<'py>,
+        data: &[u8],
+        threads: usize,
+        ends: Option<Around>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        arrays::prepare(py)?;
+        let lines = py.detach(|| Lines::of(data)).map_err(halted)?;
+        let [ids, offsets] = self.ids_of(py, &lines.texts, threads, ends_of(ends))?;
+        tuple(py, [ids, offsets, arrays::array(py, &lines.empty)?.into_any()])
+    }
+
+    #[pyo3(signature = (text, ends = None, dropout = None))]
     fn encode_pieces<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
-        front: Option<u32>,
-        back: Option<u32>,
-        reverse: bool,
-        strict: bool,
+        ends: Option<Around>,
+        dropout: Option<Chance>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.pieces_of(py, text, Ends { front, back, reverse }, strict)
+        self.pieces_of_text(py, text, ends_of(ends), dropout_of(dropout))
     }
 
     fn count<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyInt>> {
@@ -262,184 +338,95 @@ impl Engine {
         int(py, run(py, text.len(), count)?)
     }
 
-    #[pyo3(signature = (texts, threads, front = None, back = None, reverse = false))]
-    fn encode_batch<'py>(
-        &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyList>,
-        threads: usize,
-        front: Option<u32>,
-        back: Option<u32>,
-        reverse: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let kept = items_of(texts)?;
-        let texts = texts_of(&kept)?;
-        let ends = Ends { front, back, reverse };
-        let encode = |lists: &mut Lists, check: Check| self.engine.encode_batch(&texts, threads, ends, check, lists);
-        Lists::of(py, &self.ints, texts.len(), encode)
-    }
-
     fn count_batch<'py>(
         &self,
         py: Python<'py>,
-        texts: &Bound<'py, PyList>,
+        texts: &Bound<'py, PyAny>,
         threads: usize,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let kept = items_of(texts)?;
-        let texts = texts_of(&kept)?;
-        let parts = results(py, |parts, check| self.engine.count_batch(&texts, threads, check, parts))?;
-        let mut counts = parts.iter().flatten();
-        list(py, 0..texts.len(), |_| int(py, counts.next().copied().unwrap_or(0)))
-    }
-
-    /// The ids of all texts, and where each text begins, and the end.
-    #[pyo3(signature = (texts, threads, front = None, back = None, reverse = false))]
-    fn encode_arrays<'py>(
-        &self,
-        py: Python<'py>,
-        texts: &Bound<'py, PyList>,
-        threads: usize,
-        front: Option<u32>,
-        back: Option<u32>,
-        reverse: bool,
-    ) -> PyResult<Bound<'py, PyTuple>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let count = |texts: &dyn Texts| -> PyResult<Vec<Vec<usize>>> {
+            results(py, |parts, check| self.engine.count_batch(texts, threads, check, parts))
+        };
+        let parts = with_texts(texts, count)?;
+        let mut counts = with_room(parts.iter().map(Vec::len).sum()).map_err(halted)?;
+        counts.extend(parts.iter().flatten().map(|&count| count as i64));
+        if texts.is_instance_of::<PyList>() {
+            return Ok(list(py, counts.into_iter(), |count| int(py, count as usize))?.into_any());
+        }
         arrays::prepare(py)?;
-        let kept = items_of(texts)?;
-        let (ids, offsets) = self.ids_of_texts(py, &texts_of(&kept)?, threads, Ends { front, back, reverse })?;
-        tuple(py, [ids, offsets])
+        Ok(arrays::array(py, &counts)?.into_any())
     }
 
-    /// The same of lines, except those that are empty; and the numbers of these, from 0.
-    #[pyo3(signature = (data, threads, front = None, back = None, reverse = false))]
-    fn encode_lines<'py>(
-        &self,
-        py: Python<'py>,
-        data: &Bound<'py, PyBytes>,
-        threads: usize,
-        front: Option<u32>,
-        back: Option<u32>,
-        reverse: bool,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        arrays::prepare(py)?;
-        self.ids_of_lines(py, data, threads, Ends { front, back, reverse })
-    }
-
-    /// The ids with merges skipped at random.
-    fn sample<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        alpha: f64,
-        seed: u64,
-    ) -> PyResult<Bound<'py, PyList>> {
-        self.sampled(py, text, Dropout { alpha, seed })
-    }
-
-    /// Ids, pieces, begins and ends. With `alpha` every merge is skipped with this chance, by a seed.
-    #[pyo3(signature = (text, alpha = None, seed = 0))]
+    #[pyo3(signature = (text, chars, as_bytes = false, dropout = None))]
     fn align<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        alpha: Option<f64>,
-        seed: u64,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.aligned(py, text, dropout_of(alpha, seed))
-    }
-
-    /// Ids, pieces and spans; None if a piece is not UTF-8 that should be str.
-    #[pyo3(signature = (text, chars, as_bytes = false, alpha = None, seed = 0))]
-    fn mapping<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
         chars: bool,
         as_bytes: bool,
-        alpha: Option<f64>,
-        seed: u64,
-    ) -> Maybe<'py, PyTuple> {
-        self.mapped(py, text, AlignOptions { characters: Some(chars), dropout: dropout_of(alpha, seed) }, as_bytes)
+        dropout: Option<Chance>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let input = utf8(text)?;
+        let options = AlignOptions { characters: Some(chars), dropout: dropout_of(dropout) };
+        let aligned = run(py, input.0.len(), |check| self.engine.align(input, options, check))?;
+        self.tokens(py, &aligned, 0, aligned.ids.len(), &aligned.unknown, as_bytes)
     }
 
-    /// The same of all texts.
-    #[pyo3(signature = (texts, threads, chars, as_bytes = false, alpha = None, seed = 0))]
-    #[allow(clippy::too_many_arguments)]
-    fn mapping_batch<'py>(
+    #[pyo3(signature = (texts, threads, chars, as_bytes = false, dropout = None))]
+    fn align_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
         chars: Option<bool>,
         as_bytes: bool,
-        alpha: Option<f64>,
-        seed: u64,
-    ) -> Maybe<'py, PyList> {
-        let options = AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) };
-        self.mapped_batch(py, texts, threads, options, as_bytes)
+        dropout: Option<Chance>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let kept = items_of(texts)?;
+        let texts = texts_of(&kept)?;
+        let options = AlignOptions { characters: chars, dropout: dropout_of(dropout) };
+        let parts = results(py, |parts, check| self.engine.align_batch(&texts, threads, options, check, parts))?;
+        let _paused = PausedCollector::new(py);
+        let mut aligned = with_room(texts.len()).map_err(halted)?;
+        for part in parts {
+            py.check_signals()?; // Ctrl-C
+            let (mut begin, mut unknown) = (0, &part.unknown[..]);
+            for length in &part.lengths {
+                let end = begin + length;
+                aligned.push(self.tokens(py, &part, begin, end, unknown, as_bytes)?);
+                unknown = &unknown[unknown.iter().take_while(|(place, _)| *place < end).count()..];
+                begin = end;
+            }
+        }
+        list(py, aligned.into_iter(), Ok)
     }
 
-    /// The message of a text with its tokens.
-    #[pyo3(signature = (text, in_parallel = false, alpha = None, seed = 0))]
-    fn message<'py>(
-        &self,
-        py: Python<'py>,
-        text: &Bound<'py, PyAny>,
-        in_parallel: bool,
-        alpha: Option<f64>,
-        seed: u64,
-    ) -> Maybe<'py, PyBytes> {
-        let input = utf8(text)?;
-        let dropout = dropout_of(alpha, seed);
-        let message = run(py, input.0.len(), |check| self.engine.message(input, dropout, in_parallel, check))?;
-        bytes(py, &message).map(Some)
-    }
-
-    /// The ids of all texts, where each text begins, and the end; the begin and end of every token in its text; and
-    /// each token of the UNKNOWN piece with the text that is unknown.
-    #[pyo3(signature = (texts, threads, chars, alpha = None, seed = 0))]
+    #[pyo3(signature = (texts, threads, chars, dropout = None))]
     fn align_arrays<'py>(
         &self,
         py: Python<'py>,
-        texts: &Bound<'py, PyList>,
+        texts: &Bound<'py, PyAny>,
         threads: usize,
         chars: Option<bool>,
-        alpha: Option<f64>,
-        seed: u64,
+        dropout: Option<Chance>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         arrays::prepare(py)?;
-        let kept = items_of(texts)?;
-        let options = AlignOptions { characters: chars, dropout: dropout_of(alpha, seed) };
-        self.aligned_arrays(py, &texts_of(&kept)?, threads, options)
+        let options = AlignOptions { characters: chars, dropout: dropout_of(dropout) };
+        with_texts(texts, |texts| {
+            let mut room = Room::default();
+            let make = |count| Python::attach(|py| room.make(py, count, true));
+            let all = run(py, DETACH, |check| self.engine.gather_aligned(texts, threads, options, check, make))?;
+            let (ids, spans) = (room.ids(py, &all, threads)?, room.spans(py, &all, threads)?);
+            let offsets = arrays::offsets(py, texts.count(), all.lengths.into_iter())?;
+            let unknown = list(py, all.unknown.into_iter(), |(at, text)| {
+                tuple(py, [int(py, at)?.into_any(), bytes(py, &text)?.into_any()])
+            })?;
+            tuple(py, [ids, offsets.into_any(), spans, unknown.into_any()])
+        })
     }
 
-    /// The normalized text, and the place in the text that each of its characters came from; None if it is empty.
-    fn character_origins<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> Maybe<'py, PyTuple> {
-        self.origins_of_characters(py, text)
-    }
+    // --- Ids to text ---
 
-    /// Texts that begin and end at these places of an array of bytes.
-    fn slices<'py>(
-        slf: &Bound<'py, Self>,
-        py: Python<'py>,
-        data: Bound<'py, PyArray1<u8>>,
-        begins: Bound<'py, PyAny>,
-        ends: Bound<'py, PyAny>,
-    ) -> PyResult<Slices> {
-        arrays::prepare(py)?;
-        Slices::new(slf.clone().unbind(), data, [begins, ends])
-    }
-
-    /// A finder of these keys in text. It does not use the model.
-    #[allow(clippy::unused_self)]
-    fn finder(&self, py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Finder> {
-        Finder::new(py, keys)
-    }
-
-    fn cut(&self, py: Python<'_>, text: &[u8]) -> PyResult<usize> {
-        run(py, text.len(), |check| self.engine.last_cut(text, check))
-    }
-
-    /// The text of ids: a list of int, or the bytes of u32. None if one is outside the vocabulary.
     fn decode<'py>(&self, py: Python<'py>, ids: &Bound<'py, PyAny>) -> Maybe<'py, PyString> {
         self.decoded(py, ids, false, |text| string(py, text))
     }
@@ -449,45 +436,54 @@ impl Engine {
     }
 
     fn decode_batch<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyList>, threads: usize) -> Maybe<'py, PyList> {
-        self.decoded_all(py, batch, threads)
+        let kept = items_of(batch)?;
+        let mut ids = Vec::new();
+        let mut ends = with_room(kept.len()).map_err(halted)?;
+        for sequence in &kept {
+            if !ids_into(sequence, &mut ids)? {
+                return Ok(None);
+            }
+            ends.push(ids.len());
+        }
+        let decode = |check: Check| if_known(self.engine.decoder().decode_batch(&ids, &ends, threads, check));
+        let Some(parts) = run(py, ids.len(), decode)? else { return Ok(None) };
+        let mut texts = parts.iter().flat_map(DecodedTexts::texts);
+        list(py, 0..kept.len(), |_| string(py, texts.next().unwrap_or_default())).map(Some)
     }
 
-    /// The texts of many sequences of ids as lines; None if an id is outside the vocabulary.
     fn decode_lines<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyArray1<u32>>,
         offsets: &Bound<'py, PyArray1<i64>>,
     ) -> Maybe<'py, PyBytes> {
-        self.decoded_lines(py, ids, offsets)
+        let (ids, ends) = rows(ids, offsets)?;
+        let decode = |check: Check| {
+            let Some(parts) = if_known(self.engine.decoder().decode_batch(&ids, &ends, 1, check))? else {
+                return Ok::<_, Error>(None);
+            };
+            let size: usize = parts.iter().flat_map(DecodedTexts::texts).map(|text| text.len() + 1).sum();
+            let mut lines = with_room(size)?;
+            for text in parts.iter().flat_map(DecodedTexts::texts) {
+                lines.extend_from_slice(text);
+                lines.push(b'\n');
+            }
+            Ok(Some(lines))
+        };
+        run(py, DETACH, decode)?.map(|lines| bytes(py, &lines)).transpose()
     }
 
-    /// The ids in lines of pieces, where each line begins, and the end; and the place of an unknown piece, or None.
-    fn read_pieces<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-        self.ids_of_pieces(py, data)
-    }
-
-    /// The text of ids or pieces, the ids, the pieces and their spans; None if this is not as simple as usual.
-    fn decode_mapping<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>, as_bytes: bool) -> Maybe<'py, PyTuple> {
-        self.decoded_mapping(py, tokens, as_bytes)
-    }
-
-    /// The message of the text of ids or pieces; None likewise.
-    fn decode_message<'py>(&self, py: Python<'py>, tokens: &Bound<'py, PyAny>) -> Maybe<'py, PyBytes> {
-        self.decoded_message(py, tokens)
-    }
-
-    /// The text of pieces, str or bytes. None if one is neither.
     fn decode_pieces<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> Maybe<'py, PyString> {
         self.joined(py, pieces, |text| string(py, text))
     }
 
-    /// The texts of lists of pieces. None if there is anything else.
-    fn decode_pieces_batch<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyList>) -> Maybe<'py, PyList> {
-        self.joined_all(py, batch)
-    }
-
     fn decode_pieces_bytes<'py>(&self, py: Python<'py>, pieces: &Bound<'py, PyList>) -> Maybe<'py, PyBytes> {
         self.joined(py, pieces, |text| bytes(py, text))
+    }
+
+    fn read_pieces<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
+        arrays::prepare(py)?;
+        let read = run(py, data.len(), |check| cpbpe::read_ids(data, check, |piece| self.engine.find(piece)))?;
+        columns(py, &read)
     }
 }

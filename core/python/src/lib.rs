@@ -2,35 +2,27 @@
 //! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
 //!
 //! `unsafe` is what makes and reads Python's objects (`values.rs`, `items.rs` for lists of ints) and arrays: `arrays.rs`,
-//! `room.rs`, `slices.rs`, `lines.rs`.
+//! `room.rs`, `lines.rs`.
 
-mod aligned;
 mod arrays;
-mod batches;
 mod columns;
-mod decoding;
+mod compat;
 mod engine;
 mod errors;
-mod finder;
+mod finders;
 mod items;
 mod lines;
-mod normalizing;
 mod pieces;
 mod room;
 mod signals;
-mod slices;
-mod spellings;
-mod splitter;
 mod training;
 mod values;
 
 use pyo3::prelude::*;
 
 use crate::engine::Engine;
-use crate::finder::Finder;
+use crate::finders::{Finder, Splitter};
 use crate::lines::LineWriter;
-use crate::slices::Slices;
-use crate::splitter::Splitter;
 use crate::training::Counter;
 use crate::values::is_aligned;
 
@@ -40,7 +32,7 @@ static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
 const _: () =
     assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>() && is_aligned::<LineWriter>());
-const _: () = assert!(is_aligned::<Splitter>() && is_aligned::<Slices>());
+const _: () = assert!(is_aligned::<Splitter>());
 
 #[pymodule(gil_used = true)]
 mod _core {
@@ -49,15 +41,13 @@ mod _core {
     use pyo3::PyTypeInfo;
 
     #[pymodule_export]
+    use crate::compat::{character_origins, decode_mapping, decode_message, decode_pieces_all, message, normalize_all};
+    #[pymodule_export]
     use crate::engine::Engine;
     #[pymodule_export]
-    use crate::finder::Finder;
+    use crate::finders::{Finder, Splitter};
     #[pymodule_export]
     use crate::lines::{first_not_utf8, read_ids, LineWriter};
-    #[pymodule_export]
-    use crate::slices::Slices;
-    #[pymodule_export]
-    use crate::splitter::Splitter;
     #[pymodule_export]
     use crate::training::{learn, merge_words, Counter};
 

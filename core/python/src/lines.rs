@@ -6,12 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use cpbpe::memory::with_room;
-use cpbpe::watch::Check;
-use cpbpe::{decimal, DecodedTexts, Error, ReadIds};
+use cpbpe::{decimal, ReadIds};
 
 use crate::arrays;
-use crate::decoding::if_known;
-use crate::engine::Engine;
 use crate::errors::{exception, halted};
 use crate::signals::{run, DETACH};
 use crate::values::{bytes, bytes_of, int, items_of, texts_of, tuple};
@@ -60,40 +57,8 @@ pub fn first_not_utf8(py: Python<'_>, texts: &Bound<'_, PyList>) -> PyResult<Opt
     Ok(py.detach(|| texts.iter().position(|text| std::str::from_utf8(text.0).is_err())))
 }
 
-impl Engine {
-    /// The same as `read_ids` for lines of pieces; the place of one that the vocabulary does not have.
-    pub fn ids_of_pieces<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
-        arrays::prepare(py)?;
-        let read = run(py, data.len(), |check| cpbpe::read_ids(data, check, |piece| self.engine.find(piece)))?;
-        columns(py, &read)
-    }
-
-    /// The texts of many sequences of ids as lines, unless an id is outside the vocabulary.
-    pub fn decoded_lines<'py>(
-        &self,
-        py: Python<'py>,
-        ids: &Bound<'py, PyArray1<u32>>,
-        offsets: &Bound<'py, PyArray1<i64>>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let (ids, ends) = rows(ids, offsets)?;
-        let decode = |check: Check| {
-            let Some(parts) = if_known(self.engine.decoder().decode_batch(&ids, &ends, 1, check))? else {
-                return Ok::<_, Error>(None);
-            };
-            let size: usize = parts.iter().flat_map(DecodedTexts::texts).map(|text| text.len() + 1).sum();
-            let mut lines = with_room(size)?;
-            for text in parts.iter().flat_map(DecodedTexts::texts) {
-                lines.extend_from_slice(text);
-                lines.push(b'\n');
-            }
-            Ok(Some(lines))
-        };
-        run(py, DETACH, decode)?.map(|lines| bytes(py, &lines)).transpose()
-    }
-}
-
 /// Ids, and where each sequence of them ends, which is within the ids.
-fn rows(ids: &Bound<'_, PyArray1<u32>>, offsets: &Bound<'_, PyArray1<i64>>) -> PyResult<(Vec<u32>, Vec<usize>)> {
+pub fn rows(ids: &Bound<'_, PyArray1<u32>>, offsets: &Bound<'_, PyArray1<i64>>) -> PyResult<(Vec<u32>, Vec<usize>)> {
     // SAFETY: they are used while the interpreter is attached and runs nothing else: what follows copies them.
     let (all, offsets) = unsafe { (ids.as_slice()?, offsets.as_slice()?) };
     let mut ids = with_room(all.len()).map_err(halted)?;
@@ -108,7 +73,7 @@ fn rows(ids: &Bound<'_, PyArray1<u32>>, offsets: &Bound<'_, PyArray1<i64>>) -> P
     Ok((ids, ends))
 }
 
-fn columns<'py>(py: Python<'py>, read: &ReadIds) -> PyResult<Bound<'py, PyTuple>> {
+pub fn columns<'py>(py: Python<'py>, read: &ReadIds) -> PyResult<Bound<'py, PyTuple>> {
     let mut begin = 0;
     let lengths = read.ends.iter().map(|&end| end - std::mem::replace(&mut begin, end));
     let ids = arrays::array(py, &read.ids)?.into_any();

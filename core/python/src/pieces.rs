@@ -1,26 +1,24 @@
 //! Pieces as Python's str and bytes, one object for every piece of a model: a list of pieces takes references to them,
 //! and is made as fast as a list of ids. (Made anew each time, they took ten times as long as the ids.)
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use cpbpe::memory::{with_room, Grow};
+use cpbpe::memory::{collected, with_room, Grow};
 use cpbpe::watch::Check;
-use cpbpe::{Ends, NO_ID};
+use cpbpe::{Dropout, Ends, NO_ID};
 
 use crate::engine::Engine;
 use crate::errors::halted;
 use crate::signals::run;
-use crate::spellings::Spellings;
-use crate::values::{bytes, items_of, list, str_of, string, texts_of, utf8, Objects};
+use crate::values::{bytes, list, string, texts_of, utf8, Objects};
 
 /// Signals are checked once in this many pieces that are looked up.
 const CHECK_PIECES: usize = 1 << 18;
-/// The same for short lists of them.
-const CHECK_LISTS: usize = 1 << 10;
 
 /// The objects of every piece. Each is made when first needed, and so are the tables.
 #[derive(Default)]
@@ -32,10 +30,10 @@ pub struct Pieces {
     spellings: OnceLock<Spellings>,
 }
 
-/// A table, made if it is not there yet.
+/// What is in a place, made if it is not there yet.
 ///
 /// (Nothing that makes it releases the interpreter, so no other thread ever waits for the lock, nor forks.)
-fn table<T>(place: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
+fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
     match place.get() {
         Some(table) => Ok(table),
         None => {
@@ -48,40 +46,51 @@ fn table<T>(place: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult
 impl Engine {
     /// The str of all pieces, and what makes one.
     fn strings(&self) -> PyResult<&Objects> {
-        table(&self.pieces.strings, || Objects::new(self.engine.size()))
+        once(&self.pieces.strings, || Objects::new(self.engine.size()))
     }
 
     fn new_string<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyString>> {
         string(py, &self.engine.piece(id))
     }
 
-    /// The piece of an id as str, if it is UTF-8.
-    pub fn piece_str<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if !self.engine.is_utf8(id) {
-            return Ok(None);
+    /// The pieces of ids as str (with U+FFFD for bytes that are not UTF-8) or bytes. `unknown` has the places of unknown
+    /// ones, and `first` is that of the first token.
+    pub fn pieces_of_ids<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &[u32],
+        first: usize,
+        unknown: &[(usize, Vec<u8>)],
+        as_bytes: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let table = if as_bytes { &self.pieces.bytes } else { &self.pieces.strings };
+        let table = once(table, || Objects::new(self.engine.size()))?;
+        let make = |text: &[u8]| -> PyResult<Bound<'py, PyAny>> {
+            Ok(if as_bytes { bytes(py, text)?.into_any() } else { string(py, text)?.into_any() })
+        };
+        if unknown.is_empty() {
+            return table.list(py, ids, |id| make(&self.engine.piece(id)));
         }
-        self.strings()?.get(py, id, |id| self.new_string(py, id)).map(Some)
+        let mut unknown = unknown.iter().peekable();
+        list(py, ids.iter().enumerate(), |(at, &id)| match unknown.next_if(|(place, _)| *place == first + at) {
+            Some((_, text)) => make(text),
+            None => table.get(py, id, |id| make(&self.engine.piece(id))),
+        })
     }
 
-    /// The piece of an id as bytes.
-    pub fn piece_bytes<'py>(&self, py: Python<'py>, id: u32) -> PyResult<Bound<'py, PyAny>> {
-        let table = table(&self.pieces.bytes, || Objects::new(self.engine.size()))?;
-        table.get(py, id, |id| bytes(py, &self.engine.piece(id)))
-    }
-
-    /// The pieces of a text between those at its ends. `strict`: an unknown part that is not UTF-8 is an error.
-    pub fn pieces_of<'py>(
+    /// The pieces of a text between those at its ends.
+    pub fn pieces_of_text<'py>(
         &self,
         py: Python<'py>,
         text: &Bound<'py, PyAny>,
         ends: Ends,
-        strict: bool,
+        dropout: Option<Dropout>,
     ) -> PyResult<Bound<'py, PyList>> {
         let table = self.strings()?;
         let make = |id: u32| self.new_string(py, id);
         // 1. All follows from the ids, unless a part is unknown.
         let unknown = self.engine.unknown();
-        let known = self.encoded(py, text, ends, |ids| match unknown {
+        let known = self.encoded(py, text, ends, dropout, |ids| match unknown {
             Some(unknown) if ids.contains(&unknown) => Ok(None),
             _ => table.list(py, ids, make).map(Some),
         })?;
@@ -90,15 +99,14 @@ impl Engine {
         }
         // 2. Its spelling is in the text, and tokens say where.
         let (data, _) = utf8(text)?;
-        let aligned = run(py, data.len(), |check| self.engine.tokens(data, None, check))?;
+        let aligned = run(py, data.len(), |check| self.engine.tokens(data, dropout, check))?;
         let mut pieces: Vec<Bound<'py, PyAny>> = with_room(aligned.tokens.len() + 2).map_err(halted)?;
         let mut spelled = Vec::new();
         for token in &aligned.tokens {
             if Some(token.id) == unknown {
                 spelled.clear();
                 self.engine.piece_of(token, &aligned, &mut spelled).map_err(halted)?;
-                let piece = if strict { str_of(py, &spelled)? } else { string(py, &spelled)? };
-                pieces.push(piece.into_any());
+                pieces.push(string(py, &spelled)?.into_any());
             } else {
                 pieces.push(table.get(py, token.id, make)?);
             }
@@ -148,21 +156,6 @@ impl Engine {
         make(&run(py, ids.len(), |check: Check| self.engine.decoder().decode_pieces(&ids, others, check))?).map(Some)
     }
 
-    /// The texts of lists of pieces; `None` if there is anything else.
-    pub fn joined_all<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyList>>> {
-        let batch = items_of(batch)?;
-        let mut texts = with_room(batch.len()).map_err(halted)?;
-        for (number, pieces) in batch.iter().enumerate() {
-            if number % CHECK_LISTS == CHECK_LISTS - 1 {
-                py.check_signals()?;
-            }
-            let Ok(pieces) = pieces.cast_exact::<PyList>() else { return Ok(None) };
-            let Some(text) = self.joined(py, pieces, |text| string(py, text))? else { return Ok(None) };
-            texts.push(text);
-        }
-        list(py, texts.into_iter(), Ok).map(Some)
-    }
-
     /// The id of a piece, str or bytes; `None` if the vocabulary does not have it.
     #[inline]
     fn id_of(&self, piece: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
@@ -170,7 +163,7 @@ impl Engine {
         if !piece.is_exact_instance_of::<PyString>() {
             return Ok(self.engine.find(utf8(piece)?.0));
         }
-        let spellings = table(&self.pieces.spellings, || Spellings::new(self.engine.size()))?;
+        let spellings = once(&self.pieces.spellings, || Spellings::new(self.engine.size()))?;
         let strings = self.strings()?;
         let hash = piece.hash()?;
         if let Some(id) = spellings.find(strings, hash, piece) {
@@ -180,5 +173,64 @@ impl Engine {
         strings.get(py, id, |id| self.new_string(py, id))?;
         spellings.add(hash, id);
         Ok(Some(id))
+    }
+}
+
+// From pieces as Python's str to their ids. A str knows its hash once somebody has asked for it, and many pieces are the
+// very object that encoding gave. To write each in UTF-8 and look that up in the vocabulary made decoding of pieces take
+// nearly twice as long, whether their str were new or not. (And Python keeps the UTF-8 form of a str that is not ASCII, in
+// memory of its own.)
+
+/// The pieces that were looked up so far, by the hash of their str. (The table is changed while the interpreter is
+/// attached, so by one thread at a time.)
+struct Spellings {
+    /// Open addressing, at most half full. The low `id_bits` of a slot are the id plus one; above them is as much of the
+    /// hash as there is room for.
+    slots: Box<[AtomicU32]>,
+    id_bits: u32,
+}
+
+impl Spellings {
+    /// A table for this many pieces.
+    fn new(count: usize) -> PyResult<Spellings> {
+        let none = (0..(count * 2).next_power_of_two()).map(|_| AtomicU32::new(0));
+        let slots = collected(none).map_err(halted)?.into_boxed_slice();
+        Ok(Spellings { slots, id_bits: usize::BITS - count.leading_zeros() })
+    }
+
+    /// The id of a piece, an exact str with this hash, if it was added. `strings` has those that were.
+    #[inline]
+    fn find(&self, strings: &Objects, hash: isize, piece: &Bound<'_, PyAny>) -> Option<u32> {
+        let ids = (1 << self.id_bits) - 1;
+        let mark = self.mark(hash);
+        let mut at = hash as usize;
+        loop {
+            let slot = self.slots[at & (self.slots.len() - 1)].load(Ordering::Relaxed);
+            if slot == 0 {
+                return None;
+            }
+            if slot & !ids == mark && strings.is_str((slot & ids) - 1, piece) {
+                return Some((slot & ids) - 1);
+            }
+            at += 1;
+        }
+    }
+
+    /// Add a piece that is not there, whose str has this hash.
+    fn add(&self, hash: isize, id: u32) {
+        let mut at = hash as usize;
+        loop {
+            let slot = &self.slots[at & (self.slots.len() - 1)];
+            if slot.load(Ordering::Relaxed) == 0 {
+                return slot.store(self.mark(hash) | (id + 1), Ordering::Relaxed);
+            }
+            at += 1;
+        }
+    }
+
+    /// The part of the hash that is in a slot.
+    #[inline]
+    fn mark(&self, hash: isize) -> u32 {
+        (hash as u64 >> 32) as u32 >> self.id_bits << self.id_bits
     }
 }

@@ -1,7 +1,8 @@
-//! Python's values and ours: text, ids, lists, arrays. `lib.rs` has the classes that use them.
+//! Python's values and ours: text, ids, lists, arrays.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -9,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::{collected, with_room, Grow};
 use cpbpe::watch::Check;
-use cpbpe::{Consumer, EncodedTexts, Halt};
+use cpbpe::{Consumer, EncodedTexts, Halt, Texts};
 
 use crate::errors::halted;
 use crate::items::put;
@@ -263,6 +264,35 @@ pub fn texts_of<'a>(items: &'a [Bound<'_, PyAny>]) -> PyResult<Vec<(&'a [u8], bo
         texts.push(utf8(item)?);
     }
     Ok(texts)
+}
+
+/// Do something with texts: a list of them; or a tuple of an array of bytes, and two where texts begin and end in it, as
+/// Arrow's columns have them: then no object of Python is made for any of them.
+pub fn with_texts<R>(texts: &Bound<'_, PyAny>, work: impl FnOnce(&dyn Texts) -> PyResult<R>) -> PyResult<R> {
+    if let Ok(list) = texts.cast::<PyList>() {
+        let kept = items_of(list)?;
+        return work(&texts_of(&kept)?);
+    }
+    let slices = texts.cast::<PyTuple>()?;
+    let (data, begins, ends) = (slices.get_item(0)?, slices.get_item(1)?, slices.get_item(2)?);
+    let data = numbers::<u8>(&data)?.ok_or_else(|| PyTypeError::new_err("data must be an array of bytes"))?;
+    let texts = if let (Some(begins), Some(ends)) = (numbers::<i32>(&begins)?, numbers::<i32>(&ends)?) {
+        cpbpe::Slices::new(data, begins, ends).map(|texts| Box::new(texts) as Box<dyn Texts>)
+    } else if let (Some(begins), Some(ends)) = (numbers::<i64>(&begins)?, numbers::<i64>(&ends)?) {
+        cpbpe::Slices::new(data, begins, ends).map(|texts| Box::new(texts) as Box<dyn Texts>)
+    } else {
+        return Err(PyTypeError::new_err("begins and ends must be arrays of int32, or of int64"));
+    };
+    let texts = texts.ok_or_else(|| PyValueError::new_err("each text must begin and end within the data"))?;
+    work(&*texts)
+}
+
+/// The numbers of an array; `None` if it has others.
+fn numbers<'a, T: Element>(array: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [T]>> {
+    let Ok(array) = array.cast::<PyArray1<T>>() else { return Ok(None) };
+    // SAFETY: Arrow's buffers do not change, and everything that is given one relies on it. What is read of these is
+    // checked where it is used: a slice that is not within the memory, and bytes that are not UTF-8.
+    Ok(Some(unsafe { array.as_slice()? }))
 }
 
 /// The bytes of a str or bytes, and whether they are known to be UTF-8.

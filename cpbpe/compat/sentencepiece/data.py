@@ -6,35 +6,34 @@ from typing import Any
 
 from cpbpe.compat.sentencepiece.values import INT_MAX, not_utf8
 from cpbpe.engine.protocol import Engine
-from cpbpe.lazy import numpy
+from cpbpe.lazy import imported, numpy
 from cpbpe.model.formats import sentencepiece as model_file
+
+
+def calls_of(engine: Engine) -> Any:
+    """The calls that the core has for this drop-in; None for an engine that is not the core's."""
+    return None if type(engine).__module__ != "cpbpe._core" else imported("cpbpe._core")
 
 
 def normalized_text(engine: Engine, text: str | bytes) -> str | bytes:
     """The normalized text, str for str and bytes for bytes. A str must be UTF-8."""
-    if isinstance(text, bytes):
-        return engine.normalize(text)
     try:
-        return engine.normalize_str(text, True)
+        if isinstance(text, bytes):
+            return engine.normalize(text)
+        normalized = engine.normalize(text)
+        # (U+FFFD may stand for what is not UTF-8, which is an error in sentencepiece.)
+        return engine.normalize(text.encode()).decode() if "\ufffd" in normalized else normalized
     except UnicodeEncodeError as error:
         raise not_utf8(error) from error
 
 
-def normalized_texts(engine: Engine, texts: list[Any]) -> list[Any] | None:
-    """The same of many; None if one is of another type."""
+def normalized_texts(calls: Any, engine: Engine, texts: list[Any]) -> list[Any] | None:
+    """The same of many; None if one is of another type, or they are better done one by one."""
     try:
-        return engine.normalize_batch(texts, True)
+        found: list[Any] | None = None if calls is None else calls.normalize_all(engine, texts)
     except UnicodeEncodeError as error:
         raise not_utf8(error) from error
-
-
-def joined_texts(engine: Engine, rows: list[Any]) -> list[str] | None:
-    """The texts of many lists of pieces; None if something is wrong, or may be: there is U+FFFD."""
-    try:
-        texts = engine.decode_pieces_batch(rows)
-    except UnicodeEncodeError:
-        return None
-    return None if texts is None or any("\ufffd" in text for text in texts) else texts
+    return found
 
 
 def read_file(name: str | bytes) -> bytes:

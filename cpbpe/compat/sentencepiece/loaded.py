@@ -16,18 +16,19 @@ from typing import Any, NamedTuple, TypeVar
 
 from cpbpe.checks import bounds
 from cpbpe.compat.sentencepiece.data import (
+    calls_of,
     is_utf8,
     normalized_text,
     normalized_texts,
     packed_ids,
     unchangeable,
 )
-from cpbpe.compat.sentencepiece.results import Analysis, Decoder, Tokens, of_decoded
+from cpbpe.compat.sentencepiece.results import Analysis, Decoder, of_decoded
 from cpbpe.compat.sentencepiece.values import as_ids, as_pieces, not_utf8, utf8
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.columns import spec_of
-from cpbpe.engine.ends import between
-from cpbpe.engine.protocol import Engine
+from cpbpe.engine.ends import Dropout, Ends, between
+from cpbpe.engine.protocol import Aligned, Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept, numpy
 from cpbpe.model.formats import sentencepiece as model_file
@@ -36,8 +37,6 @@ from cpbpe.reference.encoding import Normalizer
 
 MAX_NBEST_SIZE = 512
 T = TypeVar("T")
-Ends = tuple[int | None, int | None, bool]
-"""The id in front, the id at the end, and whether the order of the others is reversed."""
 
 _random = random.Random()
 """The source of seeds for samples. A forked process gets a new one, unless `set_seed` was called."""
@@ -80,6 +79,8 @@ class Loaded:
     def __init__(self, data: bytes = b"", engine: Engine | None = None):
         self.data = data
         self.engine_or_none = engine
+        self.calls: Any = None if engine is None else calls_of(engine)
+        """What the core has for this drop-in, or None."""
         self.size = 0 if engine is None else engine.size
         specials = [None] * 4 if engine is None else engine.specials
         self.unk_id, self.bos_id, self.eos_id, self.pad_id = (-1 if id is None else id for id in specials)
@@ -89,7 +90,7 @@ class Loaded:
     def of(cls, data: bytes) -> Loaded:
         """Load a model. An invalid one raises ModelError."""
         engine = load_engine(data)
-        if engine.byte_level is not None:
+        if engine.head["byte_level"] is not None:
             raise ModelError("the model is byte-level, as none of sentencepiece's is; use cpbpe.load(path)")
         return cls(data, engine)
 
@@ -125,6 +126,13 @@ class Loaded:
             return None
 
     @kept
+    def _makes_text(self) -> bool:
+        """Whether the pieces of every text are UTF-8."""
+        charsmap = self.engine.head["normalizer"]["charsmap"]
+        rules = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
+        return self._texts is not None and is_utf8(rules)
+
+    @kept
     def _all_utf8(self) -> bool:
         """Whether all text that this model decodes is valid UTF-8."""
         if self.engine_or_none is None:
@@ -143,26 +151,24 @@ class Loaded:
 
     def encode_between(self, text: str | bytes, kind: Any, ends: Ends) -> Any:
         """The ids of a text, as a list or an array, or (for `str`) its pieces, with what goes around them."""
-        front, back, reverse = ends
         try:
             if kind is int:
-                return self.engine.encode(text, front, back, reverse)
+                return self.engine.encode(text, ends)
             if kind == "numpy":
                 numpy()
-                return unchangeable(self.engine.encode_array(text, 1, front, back, reverse))
-            if self._texts is not None:
-                return self.engine.encode_pieces(text, front, back, reverse, True)
+                return unchangeable(self.engine.encode_array(text, 1, ends))
+            if self._makes_text:
+                return self.engine.encode_pieces(text, ends)
         except UnicodeEncodeError as error:
             raise not_utf8(error) from error
+        front, back, reverse = ends
         options = Options(front is not None, back is not None, reverse)
         return [piece.decode() for piece in self.byte_pieces(text, options)]
 
     def sampled_ids(self, text: str | bytes, alpha: float, nbest_size: int) -> list[int]:
         """The ids of a text with merges skipped at random."""
-        chance, seed = self._chance(alpha, nbest_size)
-        if chance is None:
-            return self._encode(text)
-        return self._in_utf8(lambda: self.engine.sample(text, chance, seed))
+        dropout = self._dropout(alpha, nbest_size)
+        return self._in_utf8(lambda: self.engine.encode(text, None, dropout))
 
     def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
         """The ids of many texts."""
@@ -171,7 +177,7 @@ class Loaded:
         if options.alpha is not None:
             return [self.ids(text, options) for text in texts]
         ends = self._ends_for(options, texts)
-        return self._in_utf8(lambda: self.engine.encode_batch(texts, threads, *ends))
+        return self._in_utf8(lambda: self.engine.encode_batch(texts, threads, ends))
 
     def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
         """The ids of a text as a numpy array of int32, which cannot be changed, as in sentencepiece."""
@@ -179,7 +185,7 @@ class Loaded:
         if options.alpha is not None:
             return unchangeable(np.array(self.ids(text, options), np.int32))
         ends = self._ends_for(options, [text])
-        return unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads, *ends)))
+        return unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads, ends)))
 
     def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
         """The same for many texts, with an array for each."""
@@ -189,7 +195,7 @@ class Loaded:
         if options.alpha is not None:
             return [unchangeable(np.array(self.ids(text, options), np.int32)) for text in texts]
         ends = self._ends_for(options, texts)
-        ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads, *ends))
+        ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads, ends))
         return [unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
 
     def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
@@ -198,14 +204,14 @@ class Loaded:
             return self.ids(text, options)
         numpy()
         ends = self._ends_for(options, [text])
-        ids: list[int] = self._in_utf8(lambda: self.engine.encode_array(text, threads, *ends)).tolist()
+        ids: list[int] = self._in_utf8(lambda: self.engine.encode_array(text, threads, ends)).tolist()
         return ids
 
     def pieces(self, text: str | bytes, options: Options) -> list[str]:
         """The pieces of a text."""
         if options.alpha is not None:
             return self._sampled_pieces(text, options)
-        if not options.emit_unk_piece and self._texts is not None:
+        if not options.emit_unk_piece and self._makes_text:
             pieces: list[str] = self.encode_between(text, str, self._ends_for(options, [text]))
             return pieces
         return [piece.decode() for piece in self.byte_pieces(text, options)]
@@ -213,10 +219,10 @@ class Loaded:
     def _sampled_pieces(self, text: str | bytes, options: Options) -> list[str]:
         """The pieces of a text with merges skipped at random."""
         if not (options.add_bos or options.add_eos or options.reverse or options.emit_unk_piece):
-            chance, seed = self._chance(options.alpha, options.nbest_size)
-            found = self._in_utf8(lambda: self.engine.mapping(text, False, False, chance, seed))
-            tokens = found or self._tokens(text, chance, seed)
-            return [piece if isinstance(piece, str) else piece.decode() for piece in tokens[1]]
+            dropout = self._dropout(options.alpha, options.nbest_size)
+            if self._makes_text:
+                return self._in_utf8(lambda: self.engine.encode_pieces(text, None, dropout))
+            return [piece.decode() for piece in self._tokens(text, dropout)[1]]
         return [piece.decode() for piece in self.byte_pieces(text, options)]
 
     def byte_pieces(self, text: str | bytes, options: Options) -> list[bytes]:
@@ -224,7 +230,7 @@ class Loaded:
         ids = self._ids_of_pieces(text, options)
         if ids is not None:
             return list(map(self.all_pieces.__getitem__, ids))
-        pieces = self._tokens(text, *self._chance(options.alpha, options.nbest_size))[1]
+        pieces = self._tokens(text, self._dropout(options.alpha, options.nbest_size))[1]
         self._check_unk(options)
         if options.emit_unk_piece:
             unk = self.all_pieces[self.unk_id]
@@ -247,39 +253,36 @@ class Loaded:
     def analysis(self, text: str | bytes, options: Options) -> Analysis:
         """Everything about the pieces of a text. Only the options of sampling may be set."""
         data = utf8(text)
-        return Analysis(data, self._tokens(data, *self._chance(options.alpha, options.nbest_size)))
+        return Analysis(data, self._tokens(data, self._dropout(options.alpha, options.nbest_size)))
 
     def mapping(self, text: str | bytes, options: Options, as_bytes: bool) -> dict[str, Any]:
         """The offset mapping of a text."""
-        alpha, seed = self._chance(options.alpha, options.nbest_size)
-        found = None
+        dropout = self._dropout(options.alpha, options.nbest_size)
         # (sentencepiece counts the characters of broken text in its own way.)
-        if as_bytes or type(text) is str:
-            chars = not as_bytes
-            found = self._in_utf8(lambda: self.engine.mapping(text, chars, as_bytes, alpha, seed))
-        if found is None:
+        if not (as_bytes or (type(text) is str and self._makes_text)):
             data = utf8(text)
-            return Analysis(data, self._tokens(data, alpha, seed)).mapping(as_bytes, with_text=False)
-        ids, pieces, offsets = found
+            return Analysis(data, self._tokens(data, dropout)).mapping(as_bytes, with_text=False)
+        aligned = self._in_utf8(lambda: self.engine.align(text, not as_bytes, as_bytes, dropout))
+        ids, pieces, offsets = aligned
         return {"ids": ids, "pieces": pieces, "offsets": offsets}
 
     def mappings(self, texts: list[str | bytes], as_bytes: bool, threads: int) -> list[dict[str, Any]]:
         """The offset mappings of many texts."""
-        if as_bytes or all(isinstance(text, str) for text in texts):
+        if as_bytes or (self._makes_text and all(isinstance(text, str) for text in texts)):
             chars = not as_bytes
-            found = self._in_utf8(lambda: self.engine.mapping_batch(texts, threads, chars, as_bytes))
-            if found is not None:
-                return [{"ids": ids, "pieces": pieces, "offsets": offsets} for ids, pieces, offsets in found]
+            found = self._in_utf8(lambda: self.engine.align_batch(texts, threads, chars, as_bytes))
+            return [{"ids": ids, "pieces": pieces, "offsets": offsets} for ids, pieces, offsets in found]
         return [self.mapping(text, Options(), as_bytes) for text in texts]
 
     def message(self, text: str | bytes, options: Options, in_parallel: bool = False) -> bytes:
         """The message of a text, serialized."""
-        alpha, seed = self._chance(options.alpha, options.nbest_size)
-        data = self._in_utf8(lambda: self.engine.message(text, in_parallel, alpha, seed))
-        if data is None:
-            given = utf8(text)
-            return Analysis(given, self._tokens(given, alpha, seed)).serialized(in_parallel)
-        return data
+        dropout = self._dropout(options.alpha, options.nbest_size)
+        calls = self.calls
+        if calls is None:
+            data = utf8(text)
+            return Analysis(data, self._tokens(data, dropout)).serialized(in_parallel)
+        message: bytes = self._in_utf8(lambda: calls.message(self.engine, text, in_parallel, dropout))
+        return message
 
     def refuse_nbest(self, nbest_size: int) -> None:
         """Raise the error that says why there are no n-best segmentations."""
@@ -294,19 +297,20 @@ class Loaded:
     def _encode(self, text: str | bytes) -> list[int]:
         return self._in_utf8(lambda: self.engine.encode(text))
 
-    def _chance(self, alpha: float | None, nbest_size: int) -> tuple[float | None, int]:
-        """The probability that a merge is skipped, None for 0, and a seed."""
+    def _dropout(self, alpha: float | None, nbest_size: int) -> Dropout | None:
+        """The probability that a merge is skipped, and a seed; None if none is."""
         if alpha is None:
-            return None, 0
+            return None
         _ = self.engine
         if not isfinite(alpha) or alpha < 0:
             raise RuntimeError(f"alpha must be a number from 0 to 1, not {alpha}")
         if nbest_size > MAX_NBEST_SIZE:
             raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {nbest_size}")
-        return (min(alpha, 1.0), _random.getrandbits(64)) if alpha else (None, 0)
+        return (min(alpha, 1.0), _random.getrandbits(64)) if alpha else None
 
-    def _tokens(self, text: str | bytes, alpha: float | None, seed: int) -> Tokens:
-        return self._in_utf8(lambda: self.engine.align(text, alpha, seed))
+    def _tokens(self, text: str | bytes, dropout: Dropout | None) -> Aligned:
+        """Ids, pieces and spans, in bytes."""
+        return self._in_utf8(lambda: self.engine.align(text, False, True, dropout))
 
     def _in_utf8(self, encode: Callable[[], T]) -> T:
         try:
@@ -404,6 +408,14 @@ class Loaded:
             text = self.joined(pieces).decode()
         return text
 
+    def joined_texts(self, rows: list[Any]) -> list[str] | None:
+        """The texts of many lists of pieces; None if something is wrong, or may be: there is U+FFFD."""
+        try:
+            texts: list[str] | None = self.calls and self.calls.decode_pieces_all(self.engine, rows)
+        except UnicodeEncodeError:
+            return None
+        return None if texts is None or any("\ufffd" in text for text in texts) else texts
+
     def decoded(self, ids: Any) -> Analysis:
         """Everything about a text that is decoded from ids."""
         numbers = self.check_ids(as_ids(ids))
@@ -413,8 +425,8 @@ class Loaded:
     def decoded_mapping(self, tokens: Any, pieces: bool, as_bytes: bool) -> dict[str, Any]:
         """The offset mapping of a text that is decoded from ids or pieces."""
         found = None
-        if type(tokens) is list and self.engine_or_none is not None:
-            found = self.engine_or_none.decode_mapping(tokens, as_bytes)
+        if type(tokens) is list and self.calls is not None:
+            found = self.calls.decode_mapping(self.engine_or_none, tokens, as_bytes)
         if found is None:
             analysis = self.decoded_pieces(tokens) if pieces else self.decoded(tokens)
             return analysis.mapping(as_bytes, with_text=True)
@@ -423,9 +435,9 @@ class Loaded:
 
     def decoded_message(self, tokens: Any, pieces: bool) -> bytes:
         """The message of a text that is decoded from ids or pieces, serialized."""
-        found = None
-        if type(tokens) is list and self.engine_or_none is not None:
-            found = self.engine_or_none.decode_message(tokens)
+        found: bytes | None = None
+        if type(tokens) is list and self.calls is not None:
+            found = self.calls.decode_message(self.engine_or_none, tokens)
         if found is None:
             analysis = self.decoded_pieces(tokens) if pieces else self.decoded(tokens)
             return analysis.serialized()
@@ -458,7 +470,7 @@ class Loaded:
 
     def normalize_all(self, texts: list[Any]) -> list[Any] | None:
         """The same of many; None without a model, or if one is neither str nor bytes."""
-        return None if self.engine_or_none is None else normalized_texts(self.engine_or_none, texts)
+        return None if self.engine_or_none is None else normalized_texts(self.calls, self.engine, texts)
 
     @property
     def reference(self) -> Normalizer:

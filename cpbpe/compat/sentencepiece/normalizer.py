@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Protocol
 
-from cpbpe.compat.sentencepiece.data import normalized_text, normalized_texts, read_file
+from cpbpe.compat.sentencepiece.data import calls_of, normalized_text, normalized_texts, read_file
 from cpbpe.compat.sentencepiece.values import (
     as_bool,
     as_name,
@@ -132,6 +132,10 @@ class Normalizing(Protocol):
         """The engine, or an error if there is none."""
 
     @property
+    def calls(self) -> Any:
+        """What the core has for this drop-in, or None."""
+
+    @property
     def reference(self) -> Normalizer:
         """The normalizer in plain Python, which rewrites one character at a time."""
 
@@ -160,6 +164,11 @@ class LoadedNormalizer:
         return make_engine(ModelSpec(unknown, model_file.normalizer_of(self.spec)))
 
     @kept
+    def calls(self) -> Any:
+        """What the core has for this drop-in, or None."""
+        return calls_of(self.engine)
+
+    @kept
     def reference(self) -> Normalizer:
         """The normalizer in plain Python, which rewrites one character at a time."""
         spec = self.spec
@@ -179,7 +188,7 @@ class LoadedNormalizer:
 
     def normalize_all(self, texts: list[Any]) -> list[Any] | None:
         """The same of many."""
-        return normalized_texts(self.engine, texts)
+        return normalized_texts(self.calls, self.engine, texts)
 
 
 def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any:
@@ -196,9 +205,10 @@ def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any
 
 def _with_origins(model: Normalizing, text: str | bytes) -> tuple[Any, list[int]]:
     """A normalized text, and the position in the input that each of its characters or bytes came from."""
-    if isinstance(text, str):
+    engine = model.engine
+    if isinstance(text, str) and model.calls is not None:
         try:
-            found = model.engine.character_origins(text)
+            found: tuple[str, list[int]] | None = model.calls.character_origins(engine, text)
         except UnicodeEncodeError as error:
             raise not_utf8(error) from error
         if found is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from cpbpe.compat.sentencepiece.data import is_message, joined_texts, read_file
+from cpbpe.compat.sentencepiece.data import is_message, read_file
 from cpbpe.compat.sentencepiece.encode_calls import (
     MESSAGES,
     EncodeCalls,
@@ -205,8 +205,7 @@ class SentencePieceProcessor(EncodeCalls):
         if pieces:
             if kind is bytes or in_bytes:
                 return [model.joined(row) for row in rows]
-            engine = model.engine_or_none
-            texts = None if engine is None else joined_texts(engine, rows)
+            texts = model.joined_texts(rows)
             return [model.joined_text(row) for row in rows] if texts is None else texts
         return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
 
@@ -243,9 +242,11 @@ class SentencePieceProcessor(EncodeCalls):
         engine = self._processor.engine_or_none
         if engine is not None and type(input) is str and not with_offsets:  # the usual call
             try:
-                return engine.normalize_str(input, True)
+                text = engine.normalize(input)
             except UnicodeEncodeError as error:
                 raise not_utf8(error) from error
+            if "\ufffd" not in text:  # which may stand for what is not UTF-8
+                return text
         return normalized(self._processor, input, with_offsets)
 
     # --- The vocabulary ---------------------------------------------------------------------------

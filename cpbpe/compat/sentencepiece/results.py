@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cpbpe.engine.protocol import Aligned
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import BYTE_PIECES, MAX_USER_DEFINED_MATCHES, Normalizer
 from cpbpe.text.finder import Finder
@@ -16,17 +17,15 @@ from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, character_posi
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
 _SMALL = [bytes([value]) for value in range(128)]
-Tokens = tuple[list[int], list[bytes], list[int], list[int]]
-"""Ids, pieces, and the begin and end of each, as engines return them."""
 
 
 class Analysis:
     """A text and its pieces: what a SentencePieceText holds. All columns are of the same length."""
 
-    def __init__(self, text: bytes, tokens: Tokens, surfaces: Sequence[bytes | None] | None = None):
+    def __init__(self, text: bytes, tokens: Aligned, surfaces: Sequence[bytes | None] | None = None):
         self.text = text
         """The text that was encoded, or the result of decoding."""
-        self.ids, self.pieces, self.begins, self.ends = tokens
+        self.ids, self.pieces, self.spans = tokens
         """Ids (-1 for unknown characters in a model without UNKNOWN), pieces, and their spans in the text."""
         self.surfaces = surfaces
         """The part of the text that a piece stands for; None if the message does not set it."""
@@ -34,15 +33,13 @@ class Analysis:
     def serialized(self, in_parallel: bool = False) -> bytes:
         r"""The message.
 
-        >>> Analysis(b"a", ([300], [b"a"], [0], [1])).serialized()
+        >>> Analysis(b"a", ([300], [b"a"], [(0, 1)])).serialized()
         b'\n\x01a\x12\r\n\x01a\x10\xac\x02\x1a\x01a \x00(\x01'
         """
         surfaces = self._surfaces(in_parallel) if self.surfaces is None else self.surfaces
         written = [b"\x0a", varint(len(self.text)), self.text]
         heads: dict[tuple[int, bytes], bytes] = {}
-        for id, piece, surface, begin, end in zip(
-            self.ids, self.pieces, surfaces, self.begins, self.ends, strict=True
-        ):
+        for id, piece, surface, (begin, end) in zip(self.ids, self.pieces, surfaces, self.spans, strict=True):
             head = heads.get((id, piece))
             if head is None:
                 head = b"\x0a" + varint(len(piece)) + piece + b"\x10" + varint(id & 0xFFFFFFFF)
@@ -62,19 +59,19 @@ class Analysis:
 
     def mapping(self, as_bytes: bool, with_text: bool) -> dict[str, Any]:
         """The dict for `return_type="offset_mapping"`, with offsets in bytes or in characters."""
-        begins, ends, pieces = self.begins, self.ends, self.pieces
-        shown: Any = pieces
+        shown: Any = self.pieces
+        spans = self.spans
         if not as_bytes:
-            shown = [self._shown(*part) for part in zip(pieces, begins, ends, strict=True)]
+            shown = [self._shown(piece, *span) for piece, span in zip(self.pieces, spans, strict=True)]
             if not self.text.isascii():
                 positions = character_positions(self.text, by_first_byte=True)
-                begins, ends = [positions[at] for at in begins], [positions[at] for at in ends]
+                spans = [(positions[begin], positions[end]) for begin, end in spans]
         result: dict[str, Any] = {}
         if with_text:
             result["text"] = self.text if as_bytes else self.text.decode()
         result["ids"] = self.ids if min(self.ids, default=0) >= 0 else [id & 0xFFFFFFFF for id in self.ids]
         result["pieces"] = shown
-        result["offsets"] = list(zip(begins, ends, strict=True))
+        result["offsets"] = spans
         return result
 
     def _shown(self, piece: bytes, begin: int, end: int) -> str:
@@ -94,9 +91,7 @@ class Analysis:
         as `parallel_encode` does.
         """
         text = self.text
-        surfaces: list[bytes | None] = [
-            text[begin:end] for begin, end in zip(self.begins, self.ends, strict=True)
-        ]
+        surfaces: list[bytes | None] = [text[begin:end] for begin, end in self.spans]
         left = 0  # how many BYTE pieces of the current character follow
         for at, piece in enumerate(self.pieces):
             if piece not in _BYTES:
@@ -139,15 +134,14 @@ def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
     drops_space = spec.normalizer.add_dummy_prefix or spec.normalizer.remove_extra_whitespaces
     at_beginning, dropped = True, False
     text = bytearray()
-    tokens: Tokens = ([], [], [], [])
+    tokens: Aligned = ([], [], [])
     surfaces: list[bytes] = []
     run: list[tuple[int, bytes]] = []  # BYTE pieces that wait for the end of their run
 
     def add(id: int, piece: bytes, surface: bytes) -> None:
         tokens[0].append(id)
         tokens[1].append(piece)
-        tokens[2].append(len(text))
-        tokens[3].append(len(text) + len(surface))
+        tokens[2].append((len(text), len(text) + len(surface)))
         surfaces.append(surface)
         text.extend(surface)
 

@@ -81,7 +81,7 @@ class Encoding:
                     f"highest id is {self.max_token_value}"
                 )
         self._engines = Engines(mergeable_ranks, special_tokens, pat_str)
-        self._special = SpecialTokens(special_tokens, self._engines.finder)
+        self._special = SpecialTokens(special_tokens)
         self._find = self._special.all.find
         direct = self._engines.direct
         self._encode: Callable[[str], list[int]] = self._engines.encode if direct is None else direct.encode

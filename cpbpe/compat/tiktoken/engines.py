@@ -91,8 +91,6 @@ class Engines:
         elif size != len(rows):
             texts = _filled(rows, size)
         self._engine = _engine(texts, pattern)
-        self.finder = self._engine.finder
-        """Makes what finds special tokens."""
         self.decoder: Decoder = self._engine if self._names is None else NoDecoder()
         """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
         self._is_decoder_complete = False

@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, NoReturn
 
-from cpbpe.engine.protocol import Finder
+from cpbpe.engine.choice import make_finder
 from cpbpe.lazy import Kept
 
 Allowed = Literal["all"] | AbstractSet[str]
 Disallowed = Literal["all"] | Collection[str]
-MakeFinder = Callable[[list[bytes]], Finder]
 NONE: AbstractSet[str] = frozenset()
 """No tokens."""
 
@@ -31,13 +30,12 @@ def raise_disallowed_special_token(token: str) -> NoReturn:
 class SpecialTokens:
     """The special tokens of an encoding, and the finders for choices of them."""
 
-    def __init__(self, ids: Mapping[str, int], make_finder: MakeFinder):
-        self._make_finder = make_finder
+    def __init__(self, ids: Mapping[str, int]):
         self.texts = frozenset(ids)
         if "" in ids:
             raise ValueError("a special token is empty, and every place of a text would be that token")
         self._choices: Kept[tuple[object, object], tuple[Keys, Keys]] = Kept()
-        self.all = Keys(self.texts, make_finder)
+        self.all = Keys(self.texts)
         """What finds all of them."""
 
     def choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
@@ -65,13 +63,13 @@ class SpecialTokens:
         refused = frozenset(disallowed)
         if not all(isinstance(text, str) for text in (*allowed, *refused)):
             raise TypeError("allowed_special and disallowed_special must hold str")
-        return Keys(self.texts & allowed, self._make_finder), Keys(refused, self._make_finder)
+        return Keys(self.texts & allowed), Keys(refused)
 
 
 class Keys:
     """Texts that are looked for: the longest at each place, from left to right."""
 
-    def __init__(self, texts: frozenset[str], make_finder: MakeFinder):
+    def __init__(self, texts: frozenset[str]):
         self.texts = sorted(texts - {""})
         keys = [text.encode(errors="surrogatepass") for text in self.texts]
         self.finder = make_finder(keys) if keys else None

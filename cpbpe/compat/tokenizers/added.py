@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cpbpe.compat.tokenizers.added_token import AddedToken
-from cpbpe.engine.protocol import Engine, Finder
+from cpbpe.engine.choice import make_finder
+from cpbpe.engine.protocol import Finder
 from cpbpe.lazy import kept
 from cpbpe.tokenizer.special_tokens import SPACES, is_of_word
 
@@ -26,7 +27,6 @@ class Found(NamedTuple):
 class Search:
     """The tokens that are looked for at once, and their finder."""
 
-    engine: Engine
     keys: list[str] = field(default_factory=list)
     tokens: list[tuple[int, AddedToken]] = field(default_factory=list)
     finder: Finder | None = None
@@ -44,7 +44,7 @@ class Search:
         if not self.keys:
             return []
         if self.finder is None:
-            self.finder = self.engine.finder([key.encode() for key in self.keys])
+            self.finder = make_finder([key.encode() for key in self.keys])
         parts = self.finder.split(text)
         if parts is None:
             return []
@@ -73,8 +73,7 @@ def _is_inside(text: str, begin: int, end: int) -> bool:
 class AddedTokens:
     """The added tokens, and the names of all others."""
 
-    def __init__(self, engine: Engine, vocab: dict[str, int], normalize: Callable[[str], str]):
-        self._engine = engine
+    def __init__(self, vocab: dict[str, int], normalize: Callable[[str], str]):
         self._normalize = normalize
         self.vocab = vocab
         """The ids of the model's own tokens."""
@@ -129,7 +128,7 @@ class AddedTokens:
     def searches(self) -> tuple[Search, Search]:
         """What is looked for in a text as it is, and what in normalized text."""
         if self._searches is None:
-            plain, normalized = Search(self._engine), Search(self._engine)
+            plain, normalized = Search(), Search()
             for id, token in self.by_id.items():
                 if token.normalized:
                     key = self._normalize(token.content)

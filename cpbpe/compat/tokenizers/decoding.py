@@ -50,7 +50,7 @@ class Decoder:
             return frozenset(), frozenset()
         engine = self._engine
         plain = {PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED}
-        plain.add(PieceType.BYTE if engine.byte_fallback else PieceType.UNKNOWN)
+        plain.add(PieceType.BYTE if engine.head["byte_fallback"] else PieceType.UNKNOWN)
         kinds = [(id, engine.kind(id)) for id in range(engine.size)]
         return (
             frozenset(id for id, kind in kinds if kind in plain),

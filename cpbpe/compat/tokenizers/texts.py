@@ -19,7 +19,7 @@ from cpbpe.compat.tokenizers.words import Words
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.text.utf8 import character_positions, text_of
+from cpbpe.text.utf8 import character_positions
 
 
 class Part(NamedTuple):
@@ -141,7 +141,7 @@ class Texts:
 
     def _normalized_parts(self, segment: Part) -> list[Part]:
         """A segment, cut around the tokens that are looked for in normalized text."""
-        normalized = self._normalizing[segment.kind].normalize_str(segment.text)
+        normalized = self._normalizing[segment.kind].normalize(segment.text)
         found = self._added.searches[1].find(normalized, self._is_skipped)
         if not found:
             return [segment]
@@ -211,10 +211,10 @@ class Texts:
         """The tokens of a part, their spans, and which of them begin a word."""
         engine = self.engines[part.kind]
         if self._chunks is not None and self._normalizer is not None:
-            ids, texts, _, _ = engine.align(part.text)
+            ids, texts, _ = engine.align(part.text, True, True)
             spans = self._normalizer(part.text)[1] if part.spans is None else part.spans
             return [self._added.names[id] for id in ids], *self._chunks.places(texts, spans)
-        ids, pieces, spans = _mapping(engine, part.text)
+        ids, pieces, spans = engine.align(part.text, True)
         names = list(map(self._added.names.__getitem__, ids))
         starts = self._words.starts(ids, pieces)
         if part.spans is None and (self._normalizer is None or self._normalizer.is_simple):
@@ -223,19 +223,8 @@ class Texts:
             return names, widened, starts
         of_characters = part.spans
         if of_characters is None:
-            of_characters = self._spans_of(part, engine.normalize_str(part.text))
+            of_characters = self._spans_of(part, engine.normalize(part.text))
         return names, _spans_of_tokens(engine, ids, pieces, of_characters), starts
-
-
-def _mapping(engine: Engine, text: str) -> tuple[list[int], list[str], list[Span]]:
-    """Ids, pieces and spans in characters, from any engine."""
-    mapping = engine.mapping(text, True)
-    if mapping is not None:
-        return mapping
-    ids, pieces, begins, ends = engine.align(text)
-    positions = character_positions(text.encode())
-    spans = [(positions[begin], positions[end]) for begin, end in zip(begins, ends, strict=True)]
-    return ids, [text_of(piece) for piece in pieces], spans
 
 
 def _widened(begin: int, end: int, length: int) -> Span:

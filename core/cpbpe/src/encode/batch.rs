@@ -77,7 +77,7 @@ impl Engine {
         let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut result = EncodedTexts { ids: Vec::new(), lengths: with_room(run.len())? };
             for (text, valid) in run.map(|index| texts.at(index)) {
-                self.encode_between(text, valid, ends, check, scratch)?;
+                self.encode_between((text, valid), None, ends, check, scratch)?;
                 result.lengths.push(scratch.ids.len());
                 result.ids.grow(scratch.ids.len())?;
                 result.ids.extend_from_slice(&scratch.ids);

@@ -11,11 +11,10 @@ use crate::encode::split::encode_split;
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
-use crate::text::forms::Form;
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8::{make_compact, REPLACEMENT};
 use crate::text::{utf8, Origins};
-use crate::vocab::{ByteLevelOptions, Columns, Vocab};
+use crate::vocab::{Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
 /// How many scratches are kept for later calls. More concurrent calls make more, and drop them.
@@ -145,11 +144,17 @@ impl Engine {
             blob.len() as u32
         };
         let ends = pieces.clone().map(end).collect();
+        let scores = pieces.clone().map(|id| self.vocab.pieces.score(id)).collect();
+        Columns { blob, ends, scores, types: pieces.map(|id| self.vocab.kind(id)).collect(), ..self.head() }
+    }
+
+    /// The same without pieces.
+    pub fn head(&self) -> Columns {
         Columns {
-            blob,
-            ends,
-            scores: pieces.clone().map(|id| self.vocab.pieces.score(id)).collect(),
-            types: pieces.map(|id| self.vocab.kind(id)).collect(),
+            blob: Vec::new(),
+            ends: Vec::new(),
+            scores: Vec::new(),
+            types: Vec::new(),
             byte_fallback: self.vocab.byte_ids.is_some(),
             unk_surface: self.vocab.unk_surface.clone(),
             special_pieces: self.file.special_pieces.clone(),
@@ -176,21 +181,6 @@ impl Engine {
         }
     }
 
-    /// Special tokens that were added to the model, and their ids.
-    pub fn added(&self) -> &[(Vec<u8>, u32)] {
-        &self.file.added
-    }
-
-    /// The model's name for its normalization rules.
-    pub fn normalizer_name(&self) -> &[u8] {
-        &self.normalizer.options.name
-    }
-
-    /// The Unicode normal form of a byte-level model.
-    pub fn unicode_form(&self) -> Option<Form> {
-        self.file.normalizer.options.unicode_form
-    }
-
     /// What turns ids into text.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
@@ -199,16 +189,6 @@ impl Engine {
     /// How many pieces there are.
     pub fn size(&self) -> usize {
         self.vocab.len()
-    }
-
-    /// Whether unknown characters become BYTE pieces.
-    pub fn byte_fallback(&self) -> bool {
-        self.vocab.byte_ids.is_some()
-    }
-
-    /// What a byte-level model says about itself.
-    pub fn byte_level(&self) -> Option<&ByteLevelOptions> {
-        self.vocab.byte_level.as_ref().map(|byte_level| &byte_level.options)
     }
 
     /// The ids of unk, bos, eos and pad.
@@ -519,7 +499,7 @@ impl Engine {
     ) -> Result<(), Halt> {
         if self.vocab.fused.is_some() {
             // An unknown symbol must not become one with that of the text before.
-            self.encode_between(text, valid, ends, check, scratch)?;
+            self.encode_between((text, valid), None, ends, check, scratch)?;
             ids.grow(scratch.ids.len())?;
             ids.extend_from_slice(&scratch.ids);
             return Ok(());
@@ -538,19 +518,22 @@ impl Engine {
         Ok(())
     }
 
-    /// Leave the ids of a text in `scratch.ids`, with what goes around them.
+    /// Leave the ids of a text in `scratch.ids`, with what goes around them. With `dropout`, merges are skipped at random.
     #[inline]
     pub fn encode_between(
         &self,
-        text: &[u8],
-        valid: bool,
+        (text, valid): Input,
+        dropout: Option<Dropout>,
         ends: Ends,
         check: Check,
         scratch: &mut Scratch,
     ) -> Result<(), Halt> {
         scratch.ids.clear();
         scratch.ids.extend(ends.front);
-        self.encode(text, valid, check, scratch)?;
+        match dropout {
+            None => self.encode(text, valid, check, scratch)?,
+            Some(dropout) => self.sample((text, valid), dropout, check, scratch)?,
+        }
         if ends.reverse {
             scratch.ids[usize::from(ends.front.is_some())..].reverse();
         }
