@@ -94,7 +94,9 @@ def _facts(engine: Engine, source: bytes | ModelSpec) -> ModelFacts:
         with importing:
             from cpbpe.model.formats.sentencepiece import read_carried
         flags = read_carried(source).tokens
-    return ModelFacts(engine, SpecialTokens(engine, check_added(engine, engine.head["added"], flags), flags), source)
+    return ModelFacts(
+        engine, SpecialTokens(engine, check_added(engine, engine.head["added"], flags), flags), source
+    )
 
 
 def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cpbpe.compat import minbpe
 from cpbpe.compat.minbpe import BasicTokenizer, GPT4Tokenizer, LectureError, RegexTokenizer
-from cpbpe.compat.minbpe.base import apply_merges
+from cpbpe.compat.minbpe.tokenizers import apply_merges
 from cpbpe.reference.byte_level.patterns import cut
 from tests.bytes import oracles
 from tests.bytes.making import CLASSES, any_text, texts

@@ -10,7 +10,7 @@ import pytest
 
 import cpbpe
 from cpbpe.compat.minbpe import BasicTokenizer, RegexTokenizer
-from cpbpe.compat.minbpe.base import apply_merges
+from cpbpe.compat.minbpe.tokenizers import apply_merges
 from cpbpe.model.formats import minbpe
 from cpbpe.model.spec import SplitSpec
 from cpbpe.reference.byte_level.patterns import cut

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cpbpe import Tokenizer
 from cpbpe.compat.sentencepiece import SentencePieceProcessor
-from cpbpe.compat.sentencepiece.data import is_utf8
+from cpbpe.compat.sentencepiece.values import is_utf8
 from cpbpe.text.utf8 import text_of
 from tests.support import tiers
 from tests.support.budget import quick

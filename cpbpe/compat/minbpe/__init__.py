@@ -14,11 +14,19 @@ file, downloads nothing, and decodes special tokens.
 
 from __future__ import annotations
 
-from cpbpe.compat.minbpe.base import Tokenizer, get_stats, merge
-from cpbpe.compat.minbpe.basic import BasicTokenizer
-from cpbpe.compat.minbpe.files import LectureError
-from cpbpe.compat.minbpe.gpt4 import GPT4_SPECIAL_TOKENS, GPT4Tokenizer, recover_merges
-from cpbpe.compat.minbpe.regex import GPT2_SPLIT_PATTERN, GPT4_SPLIT_PATTERN, RegexTokenizer
+from cpbpe.compat.minbpe.tokenizers import (
+    GPT2_SPLIT_PATTERN,
+    GPT4_SPECIAL_TOKENS,
+    GPT4_SPLIT_PATTERN,
+    BasicTokenizer,
+    GPT4Tokenizer,
+    LectureError,
+    RegexTokenizer,
+    Tokenizer,
+    get_stats,
+    merge,
+    recover_merges,
+)
 from cpbpe.model.formats.minbpe import render_token, replace_control_characters
 
 __all__ = [
@@ -36,3 +44,5 @@ __all__ = [
     "render_token",
     "replace_control_characters",
 ]
+
+LectureError.__module__ = __name__  # messages show where users find it

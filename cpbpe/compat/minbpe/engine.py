@@ -1,4 +1,6 @@
-"""Encoding on the core, for as long as the tables of a tokenizer say something that it can do.
+"""Encoding and training on the core.
+
+**Encoding**, for as long as the tables of a tokenizer say something that the core can do.
 
 `merges` and `pattern` are plain attributes, and may be changed at any time. So what the core was built from
 is compared with them before every use, which takes less time than a text that is worth it.
@@ -7,6 +9,10 @@ Three things are left to the book: merges that are no model (ids in another orde
 texts that are short; and cutting by the package `regex`, where the core may cut in another way. That is by
 every pattern but the published ones; and in texts with characters that `regex` knows from a newer or older
 version of Unicode than the core.
+
+**Training**: the core and the book, `cpbpe/reference/byte_level/training.py`, learn the same merges, and the
+tests compare them. What differs is when they are printed: the book prints a merge when it makes it, the core
+all of them when it has made the last one, a fraction of a second later.
 """
 
 from __future__ import annotations
@@ -15,14 +21,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cpbpe.engine.choice import engine_name, make_engine
+from cpbpe.engine.cutting import Cutter
+from cpbpe.engine.training import learn as learn_fast
+from cpbpe.engine.training import make_counter
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
 from cpbpe.model.formats.minbpe import BYTES, Model, Pair, spec_of
 from cpbpe.model.spec import Pieces, SplitSpec
 from cpbpe.reference.byte_level.patterns import compiled
+from cpbpe.reference.byte_level.training import count_chunks, learn
+from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, Words
 
 _SHORT = 30
 """Shorter texts are left to the book."""
@@ -95,13 +105,9 @@ def cuts_alike(pattern: str, text: str) -> bool:
 def _is_known(pattern: str) -> bool:
     """Whether the core cuts by a pattern without a regular expression."""
     try:
-        return bool(_splitter(pattern).has_scanner)
+        return Cutter(pattern, "core").is_complete
     except ValueError:  # `regex` says what is wrong with it, if anything is
         return False
-
-
-def _splitter(pattern: str) -> Any:
-    return imported("cpbpe._core").Splitter(pattern)
 
 
 @lru_cache(1)
@@ -114,14 +120,62 @@ def _odd_characters() -> frozenset[str]:
 
 
 def _odd_among(characters: str) -> frozenset[str]:
-    data = characters.encode()
     odd: set[str] = set()
     for kind in _KINDS:
-        spans = _splitter(kind).spans(characters).tolist()
-        ours = "".join(data[begin:end].decode() for begin, end in spans)
+        ours = b"".join(Cutter(kind, "core").chunks(characters)).decode()
         odd |= set(ours) ^ set("".join(compiled(kind).findall(characters)))
     return frozenset(odd)
 
 
 _KINDS = (r"\p{L}+", r"\p{N}+", r"\s+", r"\p{Lu}+", r"\p{Ll}+", r"\p{Lt}+", r"\p{Lm}+", r"\p{Lo}+", r"\p{M}+")
 """What the published patterns tell apart."""
+
+
+# --- Training -------------------------------------------------------------------------------------
+
+
+def learn_merges(text: str, pattern: str | None, vocab_size: int, verbose: bool) -> dict[Pair, int]:
+    """The merges that minbpe learns from a text; printed one by one, if `verbose`.
+
+    `pattern` cuts the text; without one, it is a single chunk.
+    """
+    wanted = vocab_size - BYTES
+
+    def show(number: int, pair: Pair, piece: bytes, count: int) -> None:
+        idx = BYTES + number - 1
+        print(f"merge {number}/{wanted}: {pair} -> {idx} ({piece!r}) had {count} occurrences")
+
+    pairs: list[Pair]
+    if engine_name() == "core":
+        spec = ByteLearnSpec(merges=wanted, byte_order=bytes(range(BYTES)), ties="minbpe")
+        learned = learn_fast(_words(text, pattern), spec)
+        pairs = list(zip(learned.lefts, learned.rights, strict=True))
+        if verbose:
+            for number, pair in enumerate(pairs, 1):
+                show(number, pair, learned.merges[number - 1], learned.frequencies[number - 1])
+    else:
+        pairs = learn(_chunks(text, pattern), wanted, "minbpe", show if verbose else None).pairs
+    if len(pairs) < wanted:
+        raise ValueError(
+            f"after {len(pairs)} merges no pair is left in the text; give train() more text, or at most "
+            f"vocab_size={BYTES + len(pairs)}"
+        )
+    return {pair: idx for idx, pair in enumerate(pairs, BYTES)}
+
+
+def _chunks(text: str, pattern: str | None) -> dict[bytes, int]:
+    """The chunks of a text, counted. Where a match is empty, regex looks for a longer one, and so minbpe."""
+    found = [text] if pattern is None else (match.group() for match in compiled(pattern).finditer(text))
+    return count_chunks(filter(None, found), None)
+
+
+def _words(text: str, pattern: str | None) -> Words:
+    """The chunks of a text, counted; the core remembers in which order they come."""
+    if pattern is None or cuts_alike(pattern, text):
+        counter = make_counter(ByteCountSpec(pattern or "", ordered=True))
+        counter.add([text.encode()])
+    else:
+        counter = make_counter(ByteCountSpec(ordered=True))
+        chunks = _chunks(text, pattern)
+        counter.add(list(chunks), list(chunks.values()))
+    return counter.drain()

@@ -15,22 +15,22 @@ from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 from cpbpe.checks import bounds
-from cpbpe.compat.sentencepiece.data import (
-    calls_of,
+from cpbpe.compat.sentencepiece.results import Analysis, Decoder, of_decoded
+from cpbpe.compat.sentencepiece.values import (
+    as_ids,
+    as_pieces,
     is_utf8,
-    normalized_text,
-    normalized_texts,
+    not_utf8,
     packed_ids,
     unchangeable,
+    utf8,
 )
-from cpbpe.compat.sentencepiece.results import Analysis, Decoder, of_decoded
-from cpbpe.compat.sentencepiece.values import as_ids, as_pieces, not_utf8, utf8
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.columns import spec_of
 from cpbpe.engine.ends import Dropout, Ends, between
 from cpbpe.engine.protocol import Aligned, Engine
 from cpbpe.errors import ModelError
-from cpbpe.lazy import kept, numpy
+from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import Normalizer
@@ -56,6 +56,38 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
 
 
+def calls_of(engine: Engine) -> Any:
+    """The calls that the core has for this drop-in; None for an engine that is not the core's."""
+    if type(engine).__module__ != "cpbpe._core":
+        return None
+    from cpbpe import _core
+
+    return _core
+
+
+def in_utf8(call: Callable[..., T], *arguments: Any) -> T:
+    """What a call makes of texts. A str that cannot be written in UTF-8 is the error of sentencepiece."""
+    try:
+        return call(*arguments)
+    except UnicodeEncodeError as error:
+        raise not_utf8(error) from error
+
+
+def normalized_text(engine: Engine, text: str | bytes) -> str | bytes:
+    """The normalized text, str for str and bytes for bytes. A str must be UTF-8."""
+    normalized: str | bytes = in_utf8(engine.normalize, text)
+    # (U+FFFD may stand for what is not UTF-8, which is an error in sentencepiece.)
+    if isinstance(normalized, str) and "\ufffd" in normalized:
+        return engine.normalize(utf8(text)).decode()
+    return normalized
+
+
+def normalized_texts(calls: Any, engine: Engine, texts: list[Any]) -> list[Any] | None:
+    """The same of many; None if one is of another type, or they are better done one by one."""
+    found: list[Any] | None = None if calls is None else in_utf8(calls.normalize_all, engine, texts)
+    return found
+
+
 class Options(NamedTuple):
     """The options of `encode`."""
 
@@ -71,6 +103,11 @@ class Options(NamedTuple):
     """The probability that a merge is skipped, if a segmentation is sampled."""
     nbest_size: int = -1
     """Has no effect, but must not be too large when sampling."""
+
+
+def _mapping(aligned: Aligned) -> dict[str, Any]:
+    ids, pieces, offsets = aligned
+    return {"ids": ids, "pieces": pieces, "offsets": offsets}
 
 
 class Loaded:
@@ -126,7 +163,7 @@ class Loaded:
             return None
 
     @kept
-    def _makes_text(self) -> bool:
+    def makes_text(self) -> bool:
         """Whether the pieces of every text are UTF-8."""
         charsmap = self.engine.head["normalizer"]["charsmap"]
         rules = charsmap[4 + int.from_bytes(charsmap[:4], "little") :]
@@ -142,146 +179,85 @@ class Loaded:
 
     # --- Encoding ---------------------------------------------------------------------------------
 
-    def ids(self, text: str | bytes, options: Options) -> list[int]:
-        """The ids of a text."""
-        if options.alpha is not None:
-            return self._finish_ids(self.sampled_ids(text, options.alpha, options.nbest_size), options)
-        ids: list[int] = self.encode_between(text, int, self._ends_for(options, [text]))
-        return ids
+    def encoded(self, text: str | bytes, kind: Any, options: Options, threads: int = 1) -> Any:
+        """What a text is encoded to: ids (int), an array of them ("numpy"), or pieces (str, bytes)."""
+        dropout = self._dropout(options)
+        if kind is bytes or (kind is str and (options.emit_unk_piece or not self.makes_text)):
+            pieces = self._byte_pieces(text, options, dropout)
+            return pieces if kind is bytes else [piece.decode() for piece in pieces]
+        return self.encode_between(text, kind, self._ends_for(options, [text]), dropout, threads)
 
-    def encode_between(self, text: str | bytes, kind: Any, ends: Ends) -> Any:
-        """The ids of a text, as a list or an array, or (for `str`) its pieces, with what goes around them."""
+    def encode_between(
+        self, text: str | bytes, kind: Any, ends: Ends | None, dropout: Dropout | None, threads: int = 1
+    ) -> Any:
+        """The same for options that are checked, of ids, and of pieces that are all UTF-8."""
         try:
-            if kind is int:
-                return self.engine.encode(text, ends)
-            if kind == "numpy":
-                numpy()
-                return unchangeable(self.engine.encode_array(text, 1, ends))
-            if self._makes_text:
-                return self.engine.encode_pieces(text, ends)
+            if kind is str:
+                return self.engine.encode_pieces(text, ends, dropout)
+            if kind is int and (threads == 1 or dropout is not None):
+                return self.engine.encode(text, ends, dropout)
+            with importing:
+                import numpy as np
+            if dropout is not None:
+                return unchangeable(np.array(self.engine.encode(text, ends, dropout), np.int32))
+            ids = self.engine.encode_array(text, threads, ends)
         except UnicodeEncodeError as error:
             raise not_utf8(error) from error
-        front, back, reverse = ends
-        options = Options(front is not None, back is not None, reverse)
-        return [piece.decode() for piece in self.byte_pieces(text, options)]
+        return ids.tolist() if kind is int else unchangeable(ids)
 
-    def sampled_ids(self, text: str | bytes, alpha: float, nbest_size: int) -> list[int]:
-        """The ids of a text with merges skipped at random."""
-        dropout = self._dropout(alpha, nbest_size)
-        return self._in_utf8(lambda: self.engine.encode(text, None, dropout))
-
-    def ids_of_all(self, texts: list[str | bytes], options: Options, threads: int) -> list[list[int]]:
-        """The ids of many texts."""
-        if not texts:
-            return []
-        if options.alpha is not None:
-            return [self.ids(text, options) for text in texts]
-        ends = self._ends_for(options, texts)
-        return self._in_utf8(lambda: self.engine.encode_batch(texts, threads, ends))
-
-    def array(self, text: str | bytes, options: Options, threads: int = 1) -> Any:
-        """The ids of a text as a numpy array of int32, which cannot be changed, as in sentencepiece."""
-        np = numpy()
-        if options.alpha is not None:
-            return unchangeable(np.array(self.ids(text, options), np.int32))
-        ends = self._ends_for(options, [text])
-        return unchangeable(self._in_utf8(lambda: self.engine.encode_array(text, threads, ends)))
-
-    def arrays(self, texts: list[str | bytes], options: Options, threads: int) -> list[Any]:
-        """The same for many texts, with an array for each."""
-        np = numpy()
-        if not texts:
-            return []
-        if options.alpha is not None:
-            return [unchangeable(np.array(self.ids(text, options), np.int32)) for text in texts]
-        ends = self._ends_for(options, texts)
-        ids, offsets = self._in_utf8(lambda: self.engine.encode_arrays(texts, threads, ends))
-        return [unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
-
-    def ids_in_parallel(self, text: str | bytes, options: Options, threads: int) -> list[int]:
-        """The ids of one long text, encoded by several threads."""
-        if threads == 1:
-            return self.ids(text, options)
-        numpy()
-        ends = self._ends_for(options, [text])
-        ids: list[int] = self._in_utf8(lambda: self.engine.encode_array(text, threads, ends)).tolist()
-        return ids
-
-    def pieces(self, text: str | bytes, options: Options) -> list[str]:
-        """The pieces of a text."""
-        if options.alpha is not None:
-            return self._sampled_pieces(text, options)
-        if not options.emit_unk_piece and self._makes_text:
-            pieces: list[str] = self.encode_between(text, str, self._ends_for(options, [text]))
-            return pieces
-        return [piece.decode() for piece in self.byte_pieces(text, options)]
-
-    def _sampled_pieces(self, text: str | bytes, options: Options) -> list[str]:
-        """The pieces of a text with merges skipped at random."""
-        if not (options.add_bos or options.add_eos or options.reverse or options.emit_unk_piece):
-            dropout = self._dropout(options.alpha, options.nbest_size)
-            if self._makes_text:
-                return self._in_utf8(lambda: self.engine.encode_pieces(text, None, dropout))
-            return [piece.decode() for piece in self._tokens(text, dropout)[1]]
-        return [piece.decode() for piece in self.byte_pieces(text, options)]
-
-    def byte_pieces(self, text: str | bytes, options: Options) -> list[bytes]:
+    def _byte_pieces(self, text: str | bytes, options: Options, dropout: Dropout | None) -> list[bytes]:
         """The pieces of a text as bytes."""
-        ids = self._ids_of_pieces(text, options)
-        if ids is not None:
-            return list(map(self.all_pieces.__getitem__, ids))
-        pieces = self._tokens(text, self._dropout(options.alpha, options.nbest_size))[1]
-        self._check_unk(options)
+        ids = in_utf8(self.engine.encode, text, None, dropout)
+        is_known = self.unknown_id not in ids
+        # (Ids are faster to get than tokens.)
+        pieces = [self.all_pieces[id] for id in ids] if is_known else self._tokens(text, dropout)[1]
         if options.emit_unk_piece:
-            unk = self.all_pieces[self.unk_id]
-            pieces = [unk if self.id_of(piece) == self.unk_id else piece for piece in pieces]
-        front, back = self._ends(options)
-        if options.reverse:
-            pieces.reverse()
-        return [*map(self.engine.piece, front), *pieces, *map(self.engine.piece, back)]
+            if self.unk_id < 0:
+                raise ValueError("emit_unk_piece=True, but this model has no unk piece of type UNKNOWN")
+            if not is_known:
+                unk = self.all_pieces[self.unk_id]
+                pieces = [unk if self.id_of(piece) == self.unk_id else piece for piece in pieces]
+        front, back, reverse = self._ends_for(options, [])
+        first, last = (None if id is None else self.engine.piece(id) for id in (front, back))
+        return between(pieces, first, last, reverse)
 
-    def _ids_of_pieces(self, text: str | bytes, options: Options) -> list[int] | None:
-        """The ids of a text without unknown parts, from which its pieces follow: ids are faster to get."""
-        if options.alpha is not None:
-            return None
-        ids = self._encode(text)
-        if self.unknown_id in ids:
-            return None
-        self._check_unk(options)
-        return self._finish_ids(ids, options)
-
-    def analysis(self, text: str | bytes, options: Options) -> Analysis:
-        """Everything about the pieces of a text. Only the options of sampling may be set."""
-        data = utf8(text)
-        return Analysis(data, self._tokens(data, self._dropout(options.alpha, options.nbest_size)))
+    def encoded_all(self, texts: list[str | bytes], kind: Any, options: Options, threads: int) -> list[Any]:
+        """The same for many texts."""
+        if options.alpha is not None or not texts or kind not in (int, "numpy"):
+            return [self.encoded(text, kind, options) for text in texts]
+        ends = self._ends_for(options, texts)
+        if kind is int:
+            return in_utf8(self.engine.encode_batch, texts, threads, ends)
+        with importing:
+            import numpy  # noqa: F401
+        ids, offsets = in_utf8(self.engine.encode_arrays, texts, threads, ends)
+        return [unchangeable(ids[begin:end].copy()) for begin, end in pairwise(offsets.tolist())]
 
     def mapping(self, text: str | bytes, options: Options, as_bytes: bool) -> dict[str, Any]:
         """The offset mapping of a text."""
-        dropout = self._dropout(options.alpha, options.nbest_size)
+        dropout = self._dropout(options)
         # (sentencepiece counts the characters of broken text in its own way.)
-        if not (as_bytes or (type(text) is str and self._makes_text)):
+        if not (as_bytes or (type(text) is str and self.makes_text)):
             data = utf8(text)
             return Analysis(data, self._tokens(data, dropout)).mapping(as_bytes, with_text=False)
-        aligned = self._in_utf8(lambda: self.engine.align(text, not as_bytes, as_bytes, dropout))
-        ids, pieces, offsets = aligned
-        return {"ids": ids, "pieces": pieces, "offsets": offsets}
+        return _mapping(in_utf8(self.engine.align, text, not as_bytes, as_bytes, dropout))
 
     def mappings(self, texts: list[str | bytes], as_bytes: bool, threads: int) -> list[dict[str, Any]]:
         """The offset mappings of many texts."""
-        if as_bytes or (self._makes_text and all(isinstance(text, str) for text in texts)):
-            chars = not as_bytes
-            found = self._in_utf8(lambda: self.engine.align_batch(texts, threads, chars, as_bytes))
-            return [{"ids": ids, "pieces": pieces, "offsets": offsets} for ids, pieces, offsets in found]
+        if as_bytes or (self.makes_text and all(isinstance(text, str) for text in texts)):
+            return list(
+                map(_mapping, in_utf8(self.engine.align_batch, texts, threads, not as_bytes, as_bytes))
+            )
         return [self.mapping(text, Options(), as_bytes) for text in texts]
 
     def message(self, text: str | bytes, options: Options, in_parallel: bool = False) -> bytes:
         """The message of a text, serialized."""
-        dropout = self._dropout(options.alpha, options.nbest_size)
-        calls = self.calls
-        if calls is None:
+        dropout = self._dropout(options)
+        engine = self.engine
+        if self.calls is None:
             data = utf8(text)
             return Analysis(data, self._tokens(data, dropout)).serialized(in_parallel)
-        message: bytes = self._in_utf8(lambda: calls.message(self.engine, text, in_parallel, dropout))
+        message: bytes = in_utf8(self.calls.message, engine, text, in_parallel, dropout)
         return message
 
     def refuse_nbest(self, nbest_size: int) -> None:
@@ -294,11 +270,9 @@ class Loaded:
             "enable_sampling=True gives other segmentations (BPE-dropout)"
         )
 
-    def _encode(self, text: str | bytes) -> list[int]:
-        return self._in_utf8(lambda: self.engine.encode(text))
-
-    def _dropout(self, alpha: float | None, nbest_size: int) -> Dropout | None:
+    def _dropout(self, options: Options) -> Dropout | None:
         """The probability that a merge is skipped, and a seed; None if none is."""
+        alpha, nbest_size = options.alpha, options.nbest_size
         if alpha is None:
             return None
         _ = self.engine
@@ -310,43 +284,26 @@ class Loaded:
 
     def _tokens(self, text: str | bytes, dropout: Dropout | None) -> Aligned:
         """Ids, pieces and spans, in bytes."""
-        return self._in_utf8(lambda: self.engine.align(text, False, True, dropout))
-
-    def _in_utf8(self, encode: Callable[[], T]) -> T:
-        try:
-            return encode()
-        except UnicodeEncodeError as error:
-            raise not_utf8(error) from error
-
-    def _finish_ids(self, ids: list[int], options: Options) -> list[int]:
-        return between(ids, *self._ends_for(options, []))
+        return in_utf8(self.engine.align, text, False, True, dropout)
 
     def _ends_for(self, options: Options, texts: list[str | bytes]) -> Ends:
         """What goes around ids, as engines take it. An error in a text comes before one in the options."""
         kept = self.ends_kept.get(options[:3])
         if kept is not None:
             return kept
-        try:
-            front, back = self._ends(options)
-        except ValueError:
-            for text in texts:
-                self._encode(text)
-            raise
-        ends = (front[0] if front else None, back[0] if back else None, options.reverse)
+        around: list[int | None] = []
+        for name, wanted, id in (
+            ("bos", options.add_bos, self.bos_id),
+            ("eos", options.add_eos, self.eos_id),
+        ):
+            if wanted and id < 0:
+                for text in texts:
+                    in_utf8(self.engine.encode, text)
+                raise ValueError(f"add_{name}=True, but this model has no {name} piece of type CONTROL")
+            around.append(id if wanted else None)
+        ends = (around[0], around[1], options.reverse)
         self.ends_kept[options[:3]] = ends
         return ends
-
-    def _ends(self, options: Options) -> tuple[list[int], list[int]]:
-        """The ids to put in front and at the end."""
-        if options.add_bos and self.bos_id < 0:
-            raise ValueError("add_bos=True, but this model has no bos piece of type CONTROL")
-        if options.add_eos and self.eos_id < 0:
-            raise ValueError("add_eos=True, but this model has no eos piece of type CONTROL")
-        return [self.bos_id] if options.add_bos else [], [self.eos_id] if options.add_eos else []
-
-    def _check_unk(self, options: Options) -> None:
-        if options.emit_unk_piece and self.unk_id < 0:
-            raise ValueError("emit_unk_piece=True, but this model has no unk piece of type UNKNOWN")
 
     # --- Decoding ---------------------------------------------------------------------------------
 
@@ -356,7 +313,7 @@ class Loaded:
         text = None if self.engine_or_none is None or packed is None else self.engine_or_none.decode(packed)
         if text is None:  # the ids have to be converted, or some are invalid
             text = self._decode(self.check_ids(as_ids(ids)))
-        return self.decoded(ids).text.decode() if self._is_repaired(text) else text
+        return self._decoded(ids, False).text.decode() if self._is_repaired(text) else text
 
     def text_bytes(self, ids: Any) -> bytes:
         """The same as bytes."""
@@ -364,7 +321,7 @@ class Loaded:
         try:
             return self.text(numbers).encode()
         except UnicodeDecodeError:
-            return self.decoded(numbers).text
+            return self._decoded(numbers, False).text
 
     def texts(self, batch: list[Any], threads: int) -> list[str]:
         """The texts of many sequences of integers."""
@@ -416,38 +373,28 @@ class Loaded:
             return None
         return None if texts is None or any("\ufffd" in text for text in texts) else texts
 
-    def decoded(self, ids: Any) -> Analysis:
-        """Everything about a text that is decoded from ids."""
-        numbers = self.check_ids(as_ids(ids))
+    def _decoded(self, tokens: Any, are_pieces: bool) -> Analysis:
+        """Everything about a text that is decoded from ids or pieces."""
+        pieces = as_pieces(tokens) if are_pieces else self.check_ids(as_ids(tokens))
         _ = self.engine
-        return of_decoded(self.decoder, map(self.all_pieces.__getitem__, numbers))
+        if not are_pieces:
+            pieces = map(self.all_pieces.__getitem__, pieces)  # type: ignore[arg-type, assignment]
+        return of_decoded(self.decoder, pieces)  # type: ignore[arg-type]
 
-    def decoded_mapping(self, tokens: Any, pieces: bool, as_bytes: bool) -> dict[str, Any]:
+    def decoded_mapping(self, tokens: Any, are_pieces: bool, as_bytes: bool) -> dict[str, Any]:
         """The offset mapping of a text that is decoded from ids or pieces."""
-        found = None
         if type(tokens) is list and self.calls is not None:
-            found = self.calls.decode_mapping(self.engine_or_none, tokens, as_bytes)
-        if found is None:
-            analysis = self.decoded_pieces(tokens) if pieces else self.decoded(tokens)
-            return analysis.mapping(as_bytes, with_text=True)
-        text, ids, shown, offsets = found
-        return {"text": text, "ids": ids, "pieces": shown, "offsets": offsets}
+            found = self.calls.decode_mapping(self.engine, tokens, as_bytes)
+            if found is not None:
+                return {"text": found[0], **_mapping(found[1:])}
+        return self._decoded(tokens, are_pieces).mapping(as_bytes, with_text=True)
 
-    def decoded_message(self, tokens: Any, pieces: bool) -> bytes:
+    def decoded_message(self, tokens: Any, are_pieces: bool) -> bytes:
         """The message of a text that is decoded from ids or pieces, serialized."""
         found: bytes | None = None
         if type(tokens) is list and self.calls is not None:
-            found = self.calls.decode_message(self.engine_or_none, tokens)
-        if found is None:
-            analysis = self.decoded_pieces(tokens) if pieces else self.decoded(tokens)
-            return analysis.serialized()
-        return found
-
-    def decoded_pieces(self, pieces: Any) -> Analysis:
-        """Everything about a text that is decoded from pieces."""
-        pieces = as_pieces(pieces)
-        _ = self.engine
-        return of_decoded(self.decoder, pieces)
+            found = self.calls.decode_message(self.engine, tokens)
+        return self._decoded(tokens, are_pieces).serialized() if found is None else found
 
     def check_ids(self, ids: list[int]) -> list[int]:
         """The ids, if all are in the vocabulary."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import compress
 from typing import Any, Protocol
 
-from cpbpe.compat.sentencepiece.data import calls_of, normalized_text, normalized_texts, read_file
+from cpbpe.compat.sentencepiece.loaded import calls_of, normalized_text, normalized_texts
 from cpbpe.compat.sentencepiece.values import (
     as_bool,
     as_name,
@@ -18,6 +18,7 @@ from cpbpe.compat.sentencepiece.values import (
     as_text,
     is_list_like,
     not_utf8,
+    read_file,
     utf8,
 )
 from cpbpe.engine.choice import make_engine

@@ -1,45 +1,118 @@
 """`SentencePieceProcessor`: encoding and decoding with sentencepiece's calls.
 
-This file has the methods that do not encode; those that do are in `encode_calls`. They check and complete the
-arguments; `loaded` does the work. Names, parameters and defaults are those of sentencepiece 0.2.3; a test
-compares them.
+They check and complete the arguments; `loaded` does the work. Names, parameters and defaults are those of
+sentencepiece 0.2.3; a test compares them.
 """
 # ruff: noqa: N802
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import cache
+from itertools import product
 from typing import Any, TypeVar
 
-from cpbpe.compat.sentencepiece.data import is_message, read_file
-from cpbpe.compat.sentencepiece.encode_calls import (
-    MESSAGES,
-    EncodeCalls,
-    ReturnType,
-    checked_return_type,
-    message,
-    workers,
-)
-from cpbpe.compat.sentencepiece.loaded import Loaded
+from cpbpe.checks import checked_threads, threads_for
+from cpbpe.compat.sentencepiece.loaded import Loaded, Options
 from cpbpe.compat.sentencepiece.normalizer import normalized
-from cpbpe.compat.sentencepiece.settings import ThreadPool
 from cpbpe.compat.sentencepiece.values import (
+    as_bool,
+    as_float,
     as_ids,
     as_int,
     as_name,
     as_one_id,
     as_pieces,
     as_serialized,
+    as_text,
+    as_texts,
+    is_message,
     not_utf8,
+    read_file,
+    rounded,
+    utf8,
 )
 from cpbpe.errors import ModelError
+from cpbpe.lazy import importing
 from cpbpe.model.spec import PieceType
 
 Self = TypeVar("Self", bound="SentencePieceProcessor")
 T = TypeVar("T")
+ReturnType = Any
+"""int, str, bytes, "numpy", "offset_mapping", "proto" or "serialized_proto"."""
+
+RETURN_TYPES = (int, str, bytes, "proto", "serialized_proto", "numpy", "offset_mapping")
+MESSAGES = ("proto", "serialized_proto", "offset_mapping")
+_PLAIN = Options()
+_OPTIONS = {flags: Options(*flags) for flags in product((False, True), repeat=4)}
 
 
-class SentencePieceProcessor(EncodeCalls):
+class ThreadPool:
+    """A number of threads. The threads are not kept: every call starts those that it needs.
+
+    >>> ThreadPool(4).num_threads()
+    4
+    """
+
+    def __init__(self, num_threads: int) -> None:
+        number = as_int(num_threads, "num_threads")
+        if number < 0:
+            number = os.cpu_count() or 1
+        self._num_threads = max(1, min(number, 1024))
+
+    def num_threads(self) -> int:
+        """How many threads there are: 1 to 1024; a negative number stood for all cores."""
+        return self._num_threads
+
+
+# --- Methods that are others with a `return_type` -------------------------------------------------------
+
+
+def _named(method: Any, name: str, kind: ReturnType) -> Any:
+    """A method of the processor, with the name that sentencepiece gives it."""
+    shown = kind if isinstance(kind, str) else {int: "ids", str: "pieces"}[kind]
+    method.__name__ = f"{name}As{shown.title().replace('_M', 'M')}"
+    method.__qualname__ = f"SentencePieceProcessor.{method.__name__}"
+    method.__doc__ = f"`{name}` with `return_type` {kind if isinstance(kind, str) else kind.__name__}."
+    return method
+
+
+def _encodes(kind: ReturnType, name: str = "Encode") -> Callable[..., Any]:
+    def encode(self: SentencePieceProcessor, input: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return getattr(self, name)(input, return_type=kind)
+        return getattr(self, name)(input=input, return_type=kind, **kwargs)
+
+    return _named(encode, name, kind)  # type: ignore[no-any-return]
+
+
+def _samples(kind: ReturnType) -> Callable[..., Any]:
+    def sample(
+        self: SentencePieceProcessor,
+        input: Any,
+        nbest_size: int | None = None,
+        alpha: float | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        return self.Encode(
+            input=input, nbest_size=nbest_size, alpha=alpha, return_type=kind, enable_sampling=True, **kwargs
+        )
+
+    return _named(sample, "SampleEncode", kind)  # type: ignore[no-any-return]
+
+
+def _refuses(kind: ReturnType) -> Callable[..., Any]:
+    def refuse(self: SentencePieceProcessor, input: Any, nbest_size: int | None = None, **kwargs: Any) -> Any:
+        return self.NBestEncode(input=input, nbest_size=nbest_size, return_type=kind, **kwargs)
+
+    return _named(refuse, "NBestEncode", kind)  # type: ignore[no-any-return]
+
+
+# --- The class ------------------------------------------------------------------------------------------
+
+
+class SentencePieceProcessor:
     """Encodes and decodes with a BPE model; its methods are those of sentencepiece's class of this name.
 
     >>> sp = SentencePieceProcessor(model_file="tokenizer.model")
@@ -121,6 +194,244 @@ class SentencePieceProcessor(EncodeCalls):
                 self._processor = Loaded(data)
             raise RuntimeError(str(error)) from error
         return True
+
+    # --- Encoding ---------------------------------------------------------------------------------
+
+    def Encode(
+        self,
+        input: Any,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        reverse: bool | None = None,
+        emit_unk_piece: bool | None = None,
+        enable_sampling: bool | None = None,
+        nbest_size: int | None = None,
+        alpha: float | None = None,
+        num_threads: int | None = None,
+        thread_pool: ThreadPool | None = None,
+        return_type: ReturnType = None,
+        out_type: ReturnType = None,
+        return_bytes: bool | None = None,
+    ) -> Any:
+        """Encode one text, or a list of texts.
+
+        Arguments that are None default to those of the constructor. `out_type` is the old name of
+        `return_type`.
+        """
+        kind = self._kind(return_type, out_type)
+        # 1. The usual calls, in a third of the time.
+        if (
+            type(input) is str
+            and return_bytes is enable_sampling is nbest_size is alpha is num_threads is None
+            and self._samples_nothing()
+            and (
+                kind is int
+                or kind == "numpy"
+                or (kind is str and emit_unk_piece is None and self._emit_unk_piece is False)
+            )
+        ):
+            flags = (
+                self._add_bos if add_bos is None else add_bos,
+                self._add_eos if add_eos is None else add_eos,
+                self._reverse if reverse is None else reverse,
+            )
+            try:
+                ends = self._processor.ends_kept.get(flags)
+            except TypeError:  # something other than truth values
+                ends = None
+            if ends is not None:
+                model = self._processor
+                if kind is not str or model.makes_text:
+                    return model.encode_between(input, kind, ends, None)
+        if (
+            type(input) is str
+            and return_bytes is add_bos is add_eos is reverse is num_threads is None
+            and self._add_bos is self._add_eos is self._reverse is False
+            and self._samples_nothing()
+        ):
+            if enable_sampling is nbest_size is alpha is None:
+                if kind in MESSAGES and emit_unk_piece is None and self._emit_unk_piece is False:
+                    return self._message(input, kind, _PLAIN, False)
+            elif (
+                (kind is int or (kind is str and emit_unk_piece is None and self._emit_unk_piece is False))
+                and enable_sampling is True
+                and type(nbest_size) is int
+                and nbest_size == -1
+                and type(alpha) is float
+            ):
+                return self._processor.encoded(input, kind, Options(alpha=rounded(alpha)))
+        # 2. All arguments, checked and completed.
+        if return_bytes is not None and kind != "offset_mapping":
+            raise ValueError("return_bytes is for return_type='offset_mapping' only")
+        if enable_sampling is None:
+            enable_sampling = self._enable_sampling
+        if nbest_size is None:
+            nbest_size = self._nbest_size
+        if alpha is None:
+            alpha = self._alpha
+        if enable_sampling is True and (nbest_size is None or nbest_size in (0, 1) or alpha is None):
+            raise ValueError(
+                "with enable_sampling=True, alpha must be a number, and nbest_size -1 or above 1"
+            )
+        threads = self._threads(num_threads)
+        options = self._options((add_bos, add_eos, reverse, emit_unk_piece), kind)
+        if enable_sampling is not False or nbest_size != -1 or type(alpha) is not float:
+            options = _sampled(options, enable_sampling, nbest_size, alpha)
+        # 3. Several texts, or one.
+        model = self._processor
+        if isinstance(input, list):
+            return self._encode_all(model, input, kind, options, threads, thread_pool, return_bytes)
+        if kind in MESSAGES:
+            _refuse_options(options)
+            if return_bytes is None:
+                return_bytes = isinstance(input, bytes)
+            return self._message(as_text(input), kind, options, as_bool(return_bytes, "return_bytes"))
+        return model.encoded(as_text(input), kind, options)
+
+    def _encode_all(
+        self,
+        model: Loaded,
+        input: list[Any],
+        kind: ReturnType,
+        options: Options,
+        num_threads: int,
+        thread_pool: ThreadPool | None,
+        return_bytes: bool | None,
+    ) -> Any:
+        as_int(num_threads, "num_threads")
+        if kind in MESSAGES:
+            _refuse_options(options)
+            if return_bytes is not None:
+                return_bytes = as_bool(return_bytes, "return_bytes")
+        elif kind in (str, bytes) and not input:
+            return []
+        texts = as_texts(input)
+        threads = workers(texts, num_threads, thread_pool)
+        try:
+            if model.engine_or_none is None:
+                _ = [utf8(text) for text in texts]
+            if kind not in MESSAGES:
+                return model.encoded_all(texts, kind, options, threads)
+            if return_bytes is None:
+                return_bytes = bool(input) and isinstance(input[0], bytes)
+            if kind == "offset_mapping" and options.alpha is None and texts:
+                return model.mappings(texts, return_bytes, threads)
+            return [self._message(text, kind, options, return_bytes) for text in texts]
+        except RuntimeError as error:
+            if isinstance(error.__cause__, UnicodeEncodeError):
+                raise TypeError(f"in a list: {error}") from error.__cause__
+            raise
+
+    def _message(self, text: str | bytes, kind: ReturnType, options: Options, return_bytes: bool) -> Any:
+        """The tokens of one text as a message or an offset mapping."""
+        if kind == "offset_mapping":
+            return self._processor.mapping(text, options, return_bytes)
+        return message(self._processor.message(text, options), kind)
+
+    EncodeAsPieces = encode_as_pieces = _encodes(str)
+    EncodeAsIds = encode_as_ids = _encodes(int)
+    EncodeAsNumpy = encode_as_numpy = _encodes("numpy")
+    EncodeAsProto = encode_as_proto = _encodes("proto")
+    EncodeAsOffsetMapping = encode_as_offset_mapping = _encodes("offset_mapping")
+    SampleEncodeAsPieces = sample_encode_as_pieces = _samples(str)
+    SampleEncodeAsIds = sample_encode_as_ids = _samples(int)
+    SampleEncodeAsNumpy = sample_encode_as_numpy = _samples("numpy")
+    SampleEncodeAsProto = sample_encode_as_proto = _samples("proto")
+
+    def NBestEncode(
+        self,
+        input: Any,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        reverse: bool | None = None,
+        emit_unk_piece: bool | None = None,
+        nbest_size: int | None = None,
+        return_type: ReturnType = None,
+        out_type: ReturnType = None,
+    ) -> Any:
+        """Refuse: a BPE model has no n-best segmentations (RuntimeError)."""
+        kind = self._kind(return_type, out_type)
+        if nbest_size is None:
+            nbest_size = self._nbest_size
+        size: Any = 1 if nbest_size <= 0 else nbest_size
+        flags = (add_bos, add_eos, reverse, emit_unk_piece)
+        for text in input if isinstance(input, list) else [input]:
+            self._refuse_nbest(text, kind, size, flags)
+        return []  # for an empty list
+
+    def _refuse_nbest(
+        self, text: Any, kind: ReturnType, nbest_size: Any, flags: tuple[Any, Any, Any, Any]
+    ) -> None:
+        if kind == "offset_mapping":
+            raise ValueError("n-best encoding has no return_type='offset_mapping'")
+        size = as_int(nbest_size, "nbest_size")
+        options = self._options(flags, kind)
+        if kind in MESSAGES:
+            _refuse_options(options)
+        utf8(as_text(text))
+        self._processor.refuse_nbest(size)
+
+    NBestEncodeAsPieces = nbest_encode_as_pieces = _refuses(str)
+    NBestEncodeAsIds = nbest_encode_as_ids = _refuses(int)
+    NBestEncodeAsNumpy = nbest_encode_as_numpy = _refuses("numpy")
+    NBestEncodeAsProto = nbest_encode_as_proto = _refuses("proto")
+
+    def ParallelEncode(
+        self,
+        input: Any,
+        add_bos: bool | None = None,
+        add_eos: bool | None = None,
+        reverse: bool | None = None,
+        emit_unk_piece: bool | None = None,
+        chunk_len: int | None = None,
+        num_threads: int | None = None,
+        thread_pool: ThreadPool | None = None,
+        return_type: ReturnType = None,
+        out_type: ReturnType = None,
+    ) -> Any:
+        """Encode a long text with several threads; the result is that of `Encode`.
+
+        `chunk_len` is checked but has no effect: texts are cut only where that changes nothing.
+        """
+        kind = self._kind(return_type, out_type)
+        threads = self._threads(num_threads)
+        if not isinstance(chunk_len, int) or chunk_len <= 0:
+            raise ValueError(f"chunk_len must be an integer above 0, not {chunk_len!r}")
+        flags = (add_bos, add_eos, reverse, emit_unk_piece)
+        several = isinstance(input, list)
+        results = [
+            self._encode_in_parallel(text, kind, chunk_len, threads, thread_pool, flags)
+            for text in (input if several else [input])
+        ]
+        return results if several else results[0]
+
+    def _encode_in_parallel(
+        self,
+        input: Any,
+        kind: ReturnType,
+        chunk_len: int,
+        num_threads: int,
+        thread_pool: ThreadPool | None,
+        flags: tuple[Any, Any, Any, Any],
+    ) -> Any:
+        if kind == "offset_mapping":
+            raise ValueError("parallel encoding has no return_type='offset_mapping'")
+        as_int(chunk_len, "chunk_len")
+        as_int(num_threads, "num_threads")
+        options = self._options(flags, kind)
+        if kind in MESSAGES:
+            _refuse_options(options)
+        text = as_text(input)
+        threads = workers([text], num_threads, thread_pool)
+        model = self._processor
+        if kind in MESSAGES:
+            return message(model.message(text, options, in_parallel=True), kind)
+        return model.encoded(text, kind, options, threads)
+
+    ParallelEncodeAsPieces = parallel_encode_as_pieces = _encodes(str, "ParallelEncode")
+    ParallelEncodeAsIds = parallel_encode_as_ids = _encodes(int, "ParallelEncode")
+    ParallelEncodeAsNumpy = parallel_encode_as_numpy = _encodes("numpy", "ParallelEncode")
+    ParallelEncodeAsProto = parallel_encode_as_proto = _encodes("proto", "ParallelEncode")
 
     # --- Decoding ---------------------------------------------------------------------------------
 
@@ -343,8 +654,59 @@ class SentencePieceProcessor(EncodeCalls):
         self.LoadFromSerializedProto(attributes.pop("model_proto"))
         self.__dict__.update(attributes)
 
+    # --- Completing the arguments -----------------------------------------------------------------
+
+    def _kind(self, return_type: ReturnType, out_type: ReturnType) -> ReturnType:
+        """The kind of result to return."""
+        if return_type is None and out_type is None:
+            return self._return_type
+        return checked_return_type(return_type, out_type, self._return_type)
+
+    def _samples_nothing(self) -> bool:
+        """Whether the constructor's arguments ask for no samples, and need no checks."""
+        return (
+            self._enable_sampling is False
+            and self._nbest_size == -1
+            and type(self._alpha) is float
+            and type(self._num_threads) is int
+        )
+
+    def _threads(self, num_threads: int | None) -> int:
+        """How many threads were asked for."""
+        threads = self._num_threads if num_threads is None else num_threads
+        if not isinstance(threads, int):
+            raise TypeError(f"num_threads must be an integer, not {type(threads).__name__}")
+        return threads
+
+    def _options(self, flags: tuple[Any, Any, Any, Any], kind: ReturnType) -> Options:
+        """What to do with the ids or pieces: add_bos, add_eos, reverse, emit_unk_piece."""
+        add_bos, add_eos, reverse, emit_unk_piece = flags
+        if add_bos is None:
+            add_bos = self._add_bos
+        if add_eos is None:
+            add_eos = self._add_eos
+        if reverse is None:
+            reverse = self._reverse
+        if kind is int or kind == "numpy":
+            emit_unk_piece = False
+        elif emit_unk_piece is None:
+            emit_unk_piece = self._emit_unk_piece
+        try:
+            return _OPTIONS[add_bos, add_eos, reverse, emit_unk_piece]
+        except (KeyError, TypeError):  # something other than a truth value
+            pass
+        return Options(
+            as_bool(add_bos, "add_bos"),
+            as_bool(add_eos, "add_eos"),
+            as_bool(reverse, "reverse"),
+            as_bool(emit_unk_piece, "emit_unk_piece"),
+        )
+
     # --- Other names ------------------------------------------------------------------------------
 
+    encode = Tokenize = tokenize = Encode
+    nbest_encode = NBestEncode
+    parallel_encode = ParallelEncode
     decode = Detokenize = detokenize = Decode
     piece_size = vocab_size = GetPieceSize
     load = Load
@@ -363,6 +725,63 @@ class SentencePieceProcessor(EncodeCalls):
     is_control = IsControl
     is_unused = IsUnused
     is_byte = IsByte
+
+
+def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: ReturnType) -> ReturnType:
+    """`return_type`, or the value of its old name `out_type`, or the default."""
+    if out_type is not None:
+        if return_type is not None:
+            raise ValueError("out_type is the old name of return_type; give only one of the two")
+        return_type = out_type
+    if return_type is None:
+        return_type = default
+    if return_type == "immutable_proto":
+        raise ValueError("sentencepiece 0.2.3 has no return_type='immutable_proto' any more; use 'proto'")
+    if return_type not in RETURN_TYPES:
+        names = ", ".join(kind if isinstance(kind, str) else kind.__name__ for kind in RETURN_TYPES)
+        raise ValueError(f"return_type must be one of {names}, not {return_type!r}")
+    return return_type
+
+
+def message(data: bytes, kind: ReturnType) -> Any:
+    """A message as it is returned: an object, or its bytes."""
+    if kind == "serialized_proto":
+        return data
+    return _message_class().FromString(data)
+
+
+@cache
+def _message_class() -> Any:
+    """The class of messages; importing protobuf takes a while, and few need it."""
+    with importing:
+        from cpbpe.compat.sentencepiece.sentencepiece_pb2 import SentencePieceText
+    return SentencePieceText
+
+
+def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) -> int:
+    """How many threads to use for several texts or sequences of ids: those of the pool, if there is one."""
+    if thread_pool is not None:
+        if not isinstance(thread_pool, ThreadPool):
+            raise RuntimeError(f"thread_pool must be a ThreadPool, not {type(thread_pool).__name__}")
+        num_threads = thread_pool.num_threads()
+    if num_threads < 0:
+        return threads_for(items, None)
+    return checked_threads(max(num_threads, 1))
+
+
+def _sampled(options: Options, enable_sampling: Any, nbest_size: Any, alpha: Any) -> Options:
+    """The options with those of sampling, if it is asked for."""
+    enabled = as_bool(enable_sampling, "enable_sampling")
+    size, chance = as_int(nbest_size, "nbest_size"), as_float(alpha, "alpha")
+    return options._replace(alpha=chance, nbest_size=size) if enabled else options
+
+
+def _refuse_options(options: Options) -> None:
+    if options.add_bos or options.add_eos or options.reverse or options.emit_unk_piece:
+        raise RuntimeError(
+            "add_bos, add_eos, reverse and emit_unk_piece do not go with a return_type that is a message or "
+            "an offset mapping; leave them out"
+        )
 
 
 def _is_several(value: Any) -> bool:

@@ -14,6 +14,9 @@ from operator import index
 from types import GeneratorType
 from typing import Any
 
+from cpbpe.lazy import importing
+from cpbpe.model.formats import sentencepiece as model_file
+
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _INTEGERS = frozenset("bhilqnBHILQN")
 """The letters that stand for integers in the formats of buffers."""
@@ -256,3 +259,53 @@ def _shown(value: object) -> str:
     """A value in a message: its type, and itself if it is short."""
     text = repr(value) if isinstance(value, (str, int, float, type(None))) else ""
     return f"{type(value).__name__} {text[:40]}".rstrip()
+
+
+# --- Files and arrays, in the forms that engines take and sentencepiece gives ---------------------------
+
+
+def read_file(name: str | bytes) -> bytes:
+    """The contents of a file. Errors are RuntimeErrors, as in sentencepiece."""
+    try:
+        with open(name, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise RuntimeError(f"cannot read the file {name!r}: {error}") from error
+
+
+def is_message(data: bytes) -> bool:
+    """Whether data can be parsed as a model file, valid or not."""
+    try:
+        model_file.messages().ModelProto.FromString(data)
+    except model_file.decode_error():
+        return False
+    return True
+
+
+def packed_ids(ids: Any) -> bytes | None:
+    """A numpy array of ids as an engine takes it; None for everything else."""
+    dtype = getattr(ids, "dtype", None)
+    if dtype is None or type(ids).__module__ != "numpy" or ids.ndim != 1 or dtype.kind not in "iu":
+        return None
+    if dtype.itemsize > 4 and len(ids) and not (ids.min() >= 0 and ids.max() <= INT_MAX):
+        return None
+    data: bytes = ids.astype("uint32").tobytes()  # (a negative number becomes one outside the vocabulary)
+    return data
+
+
+def unchangeable(ids: Any) -> Any:
+    """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
+    with importing:
+        import numpy as np
+    view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
+    view.setflags(write=False)
+    return view
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,25 +1,22 @@
-"""`Encoding`, which programs hold: tiktoken's calls, each a few lines over the engines."""
+"""`Encoding`, which programs hold: tiktoken's calls, each a few lines over the engines.
+
+Before them, special tokens in texts: which are refused, and which become ids.
+"""
 
 from __future__ import annotations
 
+import re
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from cpbpe.checks import threads_for
-from cpbpe.compat.tiktoken import unstable
-from cpbpe.compat.tiktoken.engines import GAP, GAP_TEXT, Engines
-from cpbpe.compat.tiktoken.special import (
-    NONE,
-    Allowed,
-    Disallowed,
-    Keys,
-    SpecialTokens,
-    raise_disallowed_special_token,
-)
-from cpbpe.lazy import imported, kept, numpy
+from cpbpe.compat.tiktoken.engines import GAP, GAP_TEXT, Engines, completions, ids_of_bytes, stable_count
+from cpbpe.engine.choice import make_finder
+from cpbpe.lazy import Kept, importing, kept
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +26,109 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
 
-Result = TypeVar("Result")
+# --- Special tokens -------------------------------------------------------------------------------
+
+Allowed = Literal["all"] | AbstractSet[str]
+Disallowed = Literal["all"] | Collection[str]
+NONE: AbstractSet[str] = frozenset()
+"""No tokens."""
+
+
+def raise_disallowed_special_token(token: str) -> NoReturn:
+    """The error for a text that has a token which it must not have."""
+    raise ValueError(
+        f"Encountered text corresponding to disallowed special token {token!r}.\n"
+        f"To make it this token, allow it: allowed_special={{{token!r}, ...}}.\n"
+        f"To encode it as ordinary text, leave it out of those that are refused: "
+        f"disallowed_special=(enc.special_tokens_set - {{{token!r}}}).\n"
+        "To encode all of them as ordinary text, refuse none: disallowed_special=().\n"
+    )
+
+
+class SpecialTokens:
+    """The special tokens of an encoding, and the finders for choices of them."""
+
+    def __init__(self, ids: Mapping[str, int]):
+        self.texts = frozenset(ids)
+        if "" in ids:
+            raise ValueError("a special token is empty, and every place of a text would be that token")
+        self._choices: Kept[tuple[object, object], tuple[Keys, Keys]] = Kept()
+        self.all = Keys(self.texts)
+        """What finds all of them."""
+
+    def choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
+        """What finds those that become ids, and those that are refused.
+
+        Tokens that are allowed are not refused by "all"; what is no special token can be refused, too.
+        """
+        key = (
+            allowed if isinstance(allowed, str) else frozenset(allowed),
+            disallowed if isinstance(disallowed, str) else frozenset(disallowed),
+        )
+        found = self._choices.get(key)
+        if found is None or not isinstance(allowed, (str, AbstractSet)):
+            found = self._choice(allowed, disallowed)
+            self._choices.keep(key, found)
+        return found
+
+    def _choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
+        if isinstance(allowed, str) and allowed == "all":
+            allowed = self.texts
+        if not isinstance(allowed, AbstractSet):
+            raise TypeError(f'allowed_special must be "all" or a set of str, not {type(allowed).__name__}')
+        if isinstance(disallowed, str) and disallowed == "all":
+            disallowed = self.texts - allowed
+        refused = frozenset(disallowed)
+        if not all(isinstance(text, str) for text in (*allowed, *refused)):
+            raise TypeError("allowed_special and disallowed_special must hold str")
+        return Keys(self.texts & allowed), Keys(refused)
+
+
+class Keys:
+    """Texts that are looked for: the longest at each place, from left to right."""
+
+    def __init__(self, texts: frozenset[str]):
+        self.texts = sorted(texts - {""})
+        keys = [text.encode(errors="surrogatepass") for text in self.texts]
+        self.finder = make_finder(keys) if keys else None
+        """None if there are none."""
+        self._holds_empty = "" in texts
+        self.find: Callable[[str], list[Any] | None] = self.finder.split if self.finder else _nothing
+        """The text in parts, with the numbers of the texts between them; None if there is none."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is looked for."""
+        return self.finder is None
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether a text has one of them, or has to be repaired first."""
+        try:
+            return self.find(text) is not None
+        except UnicodeEncodeError:
+            return True
+
+    def refuse(self, text: str) -> None:
+        """ValueError if the text has one of them."""
+        if self._holds_empty:
+            raise_disallowed_special_token("")
+        if self.finder is None:
+            return
+        try:
+            parts = self.finder.split(text)
+        except UnicodeEncodeError:  # half of a surrogate pair, which is repaired only later
+            longest = sorted(self.texts, key=len, reverse=True)
+            found = re.search("|".join(map(re.escape, longest)), text)
+            parts = found and ["", self.texts.index(found.group())]
+        if parts is not None:
+            raise_disallowed_special_token(self.texts[parts[1]])
+
+
+def _nothing(text: str) -> None:
+    """The same without texts to look for."""
+
+
+# --- The class ------------------------------------------------------------------------------------
 
 
 class Registered:
@@ -157,11 +256,12 @@ class Encoding:
         refused.refuse(text)
         if allowed.find(text) is None:
             return self._engines.encode_array(text)
-        array: NDArray[np.uint32] = numpy().array(self._with_special(text, allowed), numpy().uint32)
-        return array
+        with importing:
+            import numpy as np
+        return np.array(self._with_special(text, allowed), np.uint32)
 
     def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int = 8) -> list[list[int]]:
-        """The ids of many texts, in which special tokens are ordinary text, by at most so many threads."""
+        """The ids of many texts, in which special tokens are ordinary text, by at most this many threads."""
         return self._batch(_texts(text), num_threads)
 
     def encode_batch(
@@ -172,7 +272,7 @@ class Encoding:
         allowed_special: Allowed = NONE,
         disallowed_special: Disallowed = "all",
     ) -> list[list[int]]:
-        """The ids of many texts, by at most so many threads."""
+        """The ids of many texts, by at most this many threads."""
         texts = _texts(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
         for one in texts:
@@ -216,9 +316,9 @@ class Encoding:
         if not chunks:
             return ids, []
         last = len(self._engines.encode_chunk(chunks[-1]))
-        stable = unstable.stable_count(self._engines, ids, last)
+        stable = stable_count(self._engines, ids, last)
         rest = self.decode_bytes(ids[stable:])
-        return ids[:stable], unstable.completions(self._engines, rest)
+        return ids[:stable], completions(self._engines, rest)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
         """The id of one token, special tokens included. KeyError if it is none."""
@@ -245,7 +345,7 @@ class Encoding:
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """The bytes of ids. KeyError for an id that nothing has."""
-        if type(tokens) is list:
+        if type(tokens) is list and self._decoder is not None:
             data = self._decoder.decode_bytes(tokens)
             if data is not None and (self._has_no_gaps or data.find(GAP) < 0):
                 return data
@@ -257,7 +357,7 @@ class Encoding:
 
     def decode(self, tokens: Sequence[int], errors: str = "replace") -> str:
         """The text of ids. Bytes that are not UTF-8 become U+FFFD, or what `errors` says."""
-        if errors == "replace" and type(tokens) is list:
+        if errors == "replace" and type(tokens) is list and self._decoder is not None:
             text = self._decoder.decode(tokens)
             if text is not None and GAP_TEXT not in text:
                 return text
@@ -293,7 +393,8 @@ class Encoding:
         begins = list(accumulate(map(len, parts), initial=0))[:-1]
         if data.isascii() or not begins:
             return text, begins
-        np = numpy()
+        with importing:
+            import numpy as np
         first_bytes = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
         places: list[int] = (np.cumsum(first_bytes)[np.minimum(begins, len(data) - 1)] - 1).tolist()
         return text, places
@@ -304,7 +405,7 @@ class Encoding:
         """The texts of many lists of ids."""
         _check_threads(num_threads)
         rows: list[Any] = list(batch)
-        if errors == "replace" and all(type(row) is list for row in rows):
+        if errors == "replace" and self._decoder is not None and all(type(row) is list for row in rows):
             texts = self._decoder.decode_batch(rows, min(num_threads, threads_for(rows, None)))
             if texts is not None and not any(GAP_TEXT in text for text in texts):
                 return texts
@@ -359,12 +460,11 @@ class Encoding:
                 f"the cpbpe.Tokenizer knows only the name that was given first",
                 stacklevel=2,
             )
-        formats = imported("cpbpe.model.formats.tiktoken")
-        file = formats.write_ranks(self._mergeable_ranks)
-        made: Tokenizer = imported("cpbpe.tokenizer.tokenizer").Tokenizer.from_spec(
-            formats.spec_of(file, self._pat_str, {text: id for id, text in names.items()})
-        )
-        return made
+        with importing:
+            from cpbpe.model.formats.tiktoken import spec_of, write_ranks
+            from cpbpe.tokenizer.tokenizer import Tokenizer
+        file = write_ranks(self._mergeable_ranks)
+        return Tokenizer.from_spec(spec_of(file, self._pat_str, {text: id for id, text in names.items()}))
 
     # --- What programs use although it is private -------------------------------------------------
 
@@ -375,14 +475,19 @@ class Encoding:
 
     def _encode_only_native_bpe(self, text: str) -> list[int]:
         """The ids of a text, cut by the package regex."""
-        matches = imported("regex").findall(self._pat_str, text)
-        return [id for match in matches for id in self._engines.encode_chunk(match.encode())]
+        with importing:
+            import regex
+        return [
+            id
+            for match in regex.findall(self._pat_str, text)
+            for id in self._engines.encode_chunk(match.encode())
+        ]
 
     def _encode_bytes(self, text: bytes) -> list[int]:
         """The ids of bytes, which need not be UTF-8."""
         if not isinstance(text, bytes):
             raise TypeError(f"text must be bytes, not {type(text).__name__}")
-        return unstable.ids_of_bytes(self._engines, text)
+        return ids_of_bytes(self._engines, text)
 
     def __getstate__(self) -> object:
         if self is registered.made.get(self.name):

@@ -1,4 +1,4 @@
-"""The engines of an encoding: cpbpe's, for a table of ranks as tiktoken takes it.
+"""The engines of an encoding: cpbpe's, for a table of ranks as tiktoken takes it; and what text may go on as.
 
 A model of cpbpe has ids without gaps, every byte, and no two pieces or special tokens that are the same.
 tiktoken asks for none of that, so the ranks are arranged here.
@@ -6,19 +6,21 @@ tiktoken asks for none of that, so the ranks are arranged here.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, takewhile
 from operator import index, itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import threads_for
 from cpbpe.engine.choice import make_engine
 from cpbpe.engine.cutting import Cutter, make_cutter
 from cpbpe.engine.protocol import Engine, Text
-from cpbpe.lazy import kept, numpy
+from cpbpe.lazy import importing, kept
 from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
+from cpbpe.tokenizer.special_tokens import SPACES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,32 +37,6 @@ _LETTERS = "".join(chr(0x100 + byte) for byte in range(256))
 """A character for each byte, in a model that merges characters."""
 _LIMIT = 2**32 - 1
 """Ranks are smaller. (tiktoken's own sign for "no rank" is this one.)"""
-
-
-class Decoder(Protocol):
-    """What of an engine decodes ids, or returns None for some that it does not know."""
-
-    def decode(self, ids: list[int] | bytes) -> str | None:
-        """The text of ids."""
-
-    def decode_bytes(self, ids: list[int] | bytes) -> bytes | None:
-        """The bytes of ids."""
-
-    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> list[str] | None:
-        """The texts of many lists of ids."""
-
-
-class NoDecoder:
-    """Knows no ids: for ranks that are not the ids of an engine."""
-
-    def decode(self, ids: list[int] | bytes) -> None:
-        """None."""
-
-    def decode_bytes(self, ids: list[int] | bytes) -> None:
-        """None."""
-
-    def decode_batch(self, batch: list[list[int] | bytes], threads: int) -> None:
-        """None."""
 
 
 class Engines:
@@ -91,8 +67,8 @@ class Engines:
         elif size != len(rows):
             texts = _filled(rows, size)
         self._engine = _engine(texts, pattern)
-        self.decoder: Decoder = self._engine if self._names is None else NoDecoder()
-        """What decodes ids at present, or returns None: first this engine, later one with special tokens."""
+        self.decoder: Engine | None = self._engine if self._names is None else None
+        """What decodes ids at present, if anything: first this engine, later one with special tokens."""
         self._is_decoder_complete = False
         self.has_no_gaps = size == len(rows)
         """Whether all ids that this engine knows are ids indeed."""
@@ -142,11 +118,12 @@ class Engines:
             ids, _ = self._without_pattern.encode_arrays(chunks, 1)
         if self._names is None:
             return ids
-        ranks: NDArray[np.uint32] = numpy().array(self._ranks_of(ids.tolist()), numpy().uint32)
-        return ranks
+        with importing:
+            import numpy as np
+        return np.array(self._ranks_of(ids.tolist()), np.uint32)
 
     def encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
-        """The ids of many texts, by at most so many threads."""
+        """The ids of many texts, by at most this many threads."""
         if not self._cutter.is_complete:
             return [self.encode(text) for text in texts]
         given: list[Text] = list(texts)
@@ -239,7 +216,7 @@ class Engines:
     def decode_bytes(self, ids: Any) -> bytes:
         """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
         ids = listed(ids)
-        data = self.decoder.decode_bytes(ids)
+        data = None if self.decoder is None else self.decoder.decode_bytes(ids)
         if data is None and not self._is_decoder_complete:
             complete = self._complete_decoder()
             if complete is not None:
@@ -311,3 +288,129 @@ def _letters(data: bytes) -> str:
 
 
 _TO_LETTERS = dict(enumerate(_LETTERS))
+
+
+# --- Text that may go on --------------------------------------------------------------------------
+#
+# `encode_with_unstable`, and the ids of bytes that are not UTF-8. The last tokens of a text can change when
+# text follows. tiktoken takes those of the last chunk for unstable (and whitespace before it), and tries each
+# token that could reach over the end of the text. That finds some completions which no text has, and misses
+# others, but it is what programs get, so it is followed closely.
+
+_SPACE = frozenset(b" \n\t")
+_AT_ONCE = 1 << 14
+"""This many possibilities are encoded together."""
+_FEW = 50
+"""Fewer of them are looked at one by one, which takes less time than making arrays."""
+
+
+def stable_count(engines: Engines, ids: list[int], in_last_chunk: int) -> int:
+    """How many ids are stable, of a text whose last chunk has this many.
+
+    If that begins with whitespace, all ids of whitespace before it are unstable, too.
+    """
+
+    def is_space(id: int) -> bool:
+        # (A special token is none, unless a rank has the same id.)
+        text = engines.rank_bytes.get(id)
+        return text is not None and _SPACE.issuperset(text)
+
+    stable = len(ids) - in_last_chunk
+    if in_last_chunk and is_space(ids[stable]):
+        while stable and is_space(ids[stable - 1]):
+            stable -= 1
+    return stable
+
+
+def ids_of_bytes(engines: Engines, data: bytes) -> list[int]:
+    """The ids of bytes. What is not UTF-8 joins the last chunk of the text before it."""
+    try:
+        return engines.encode(data.decode())
+    except UnicodeDecodeError as error:
+        valid = error.start
+    text = data[:valid].decode()
+    ids = engines.encode(text)
+    chunks = engines.chunks(text)
+    stable = stable_count(engines, ids, len(engines.encode_chunk(chunks[-1])) if chunks else 0)
+    rest = b"".join(map(engines.rank_bytes.__getitem__, ids[stable:])) + data[valid:]
+    return ids[:stable] + engines.encode_chunk(rest)
+
+
+def completions(engines: Engines, unstable: bytes) -> list[list[int]]:
+    """The ids that unstable bytes may become: single tokens first, then sequences, sorted."""
+    # 1. Tokens that begin with all of the bytes.
+    whole = sorted(map(engines.rank, _beginning_with(engines, unstable)))
+    # 2. Tokens that begin within them: what then becomes of all, up to the end of the bytes.
+    found: set[tuple[int, ...]] = set()
+    possible: list[bytes] = []
+    for begin in range(1, len(unstable)):
+        before = unstable[:begin]
+        possible += [before + token for token in _beginning_with(engines, unstable[begin:])]
+        if len(possible) > _AT_ONCE:
+            found |= _reaching(engines, possible, len(unstable))
+            possible.clear()
+    found |= _reaching(engines, possible, len(unstable))
+    # 3. Whitespace at the end may become a chunk of its own.
+    last = _last_character(unstable)
+    before = unstable[: len(unstable) - len(last.encode())]
+    if before and last in SPACES:
+        found.add(tuple(engines.merge(before) + engines.merge(last.encode())))
+    found.difference_update(zip(whole, strict=True))
+    return [[id] for id in whole] + [list(ids) for ids in sorted(found)]
+
+
+def _beginning_with(engines: Engines, prefix: bytes) -> list[bytes]:
+    """The tokens that begin with these bytes."""
+    tokens = engines.sorted_bytes
+    first = bisect_left(tokens, prefix)
+    stem = prefix.rstrip(b"\xff")
+    if not stem:
+        return tokens[first:]
+    after = stem[:-1] + bytes([stem[-1] + 1])
+    near = min(first + _FEW, len(tokens))  # mostly the end is there
+    end = bisect_left(tokens, after, first, near)
+    return tokens[first : bisect_left(tokens, after, end) if end == near else end]
+
+
+def _last_character(data: bytes) -> str:
+    """The last character of bytes; "" if they do not end with one."""
+    for length in range(1, min(4, len(data)) + 1):
+        try:
+            text = data[-length:].decode()
+        except UnicodeDecodeError:
+            continue
+        return text
+    return ""
+
+
+def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple[int, ...]]:
+    """The ids of each of these, up to the one with which they are this many bytes long."""
+    texts, others = [], []
+    for data in possible:
+        try:
+            texts.append(data.decode())
+        except UnicodeDecodeError:
+            others.append(data)
+    rows = engines.encode_batch(texts, 1) if texts else []
+    rows += engines.merge_all(others)
+    if len(rows) < _FEW:
+        return {tuple(_until(engines.rank_bytes, row, length)) for row in rows}
+    # All at once: the place in each row where the bytes are enough.
+    with importing:
+        import numpy as np
+    ids = list(chain.from_iterable(rows))
+    lengths = map(len, map(engines.rank_bytes.__getitem__, ids))
+    reached = np.cumsum(np.fromiter(lengths, np.int64, len(ids)))
+    begins = np.cumsum([0, *map(len, rows)])[:-1]
+    before = np.concatenate([[0], reached])[begins]
+    ends = np.searchsorted(reached, before + length) + 1
+    return {tuple(row[:count]) for row, count in zip(rows, (ends - begins).tolist(), strict=True)}
+
+
+def _until(texts: dict[int, bytes], row: list[int], length: int) -> list[int]:
+    """A row of ids up to the one with which they are this many bytes long."""
+    for stop, id in enumerate(row, 1):
+        length -= len(texts[id])
+        if length <= 0:
+            return row[:stop]
+    return row

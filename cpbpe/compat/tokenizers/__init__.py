@@ -14,7 +14,7 @@ A program only has to change its import line:
 
 from __future__ import annotations
 
-from cpbpe.compat.tokenizers.added_token import AddedToken
+from cpbpe.compat.tokenizers.added import AddedToken
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.tokenizer import Tokenizer
 

@@ -1,10 +1,10 @@
-"""Checks of arguments. The errors are of the types that tokenizers raises, and say more."""
+"""Checks of arguments, and what is passed to `encode`. Errors are of tokenizers' types, and say more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def unsigned(value: Any, name: str, most: int = (1 << 63) - 1) -> int:
@@ -82,3 +82,52 @@ def ids(value: Any, name: str) -> list[int]:
 
 ID_MOST = (1 << 32) - 1
 """The highest number that can be an id."""
+
+
+# --- What is passed to `encode` and `encode_batch`: texts, pairs of texts, and the same in words --
+
+
+class Input(NamedTuple):
+    """A text, or its words."""
+
+    texts: list[str]
+    are_words: bool
+
+
+Inputs = list[Input]
+"""One text, or a pair."""
+
+
+def read_input(sequence: Any, pair: Any, are_words: bool) -> Inputs:
+    """The arguments of `encode`."""
+    given = [_input(sequence, "sequence", are_words)]
+    return given if pair is None else [*given, _input(pair, "pair", are_words)]
+
+
+def read_batch(batch: Any, are_words: bool) -> list[Inputs]:
+    """The first argument of `encode_batch`."""
+    given = sequence(batch, "input", "texts or pairs of texts")
+    if not are_words and type(given) is list and set(map(type, given)) == {str}:  # as usual
+        return [[Input([text(text, "input")], False)] for text in given]
+    return [_item(item, f"input[{place}]", are_words) for place, item in enumerate(given)]
+
+
+def _item(item: Any, name: str, are_words: bool) -> Inputs:
+    """One text or pair of a batch."""
+    if not isinstance(item, (list, tuple)):
+        return [_input(item, name, are_words)]
+    if are_words and (len(item) != 2 or any(isinstance(word, str) for word in item)):
+        return [_input(item, name, True)]
+    if len(item) != 2:
+        raise TypeError(f"{name} must be a text or a pair of texts, and has {len(item)} parts")
+    return [_input(part, f"{name}[{at}]", are_words) for at, part in enumerate(item)]
+
+
+def _input(given: Any, name: str, are_words: bool) -> Input:
+    if are_words:
+        return Input(words(given, name), True)
+    if isinstance(given, (list, tuple)):
+        raise TypeError(
+            f"{name} must be a str, not {type(given).__name__}; for words, pass is_pretokenized=True"
+        )
+    return Input([text(given, name)], False)

@@ -1,13 +1,165 @@
-"""`Encoding`, what `Tokenizer.encode` returns."""
+"""`Encoding`, what `Tokenizer.encode` returns, and how it is padded and truncated.
+
+It consists of runs of tokens, whose columns are made when somebody looks at them. Most programs want ids,
+and some a mask. Tokens as text, offsets and words take many times as long to make, so they are made only when
+they are asked for, for the text at hand. A run never changes: to cut, pad or merge an encoding is to make
+another list of runs.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from cpbpe.compat.tokenizers import arguments
-from cpbpe.compat.tokenizers.runs import Run, Source, Span, cut, run, windows
+from cpbpe.errors import ModelError
+from cpbpe.lazy import kept
+from cpbpe.tokenizer.special_tokens import SPACES
+
+_SPACES = {*SPACES, "Ġ"}
+Span = tuple[int, int]
+Trim = tuple[bool, int]
+"""Whether the first space of a text stays, and the place in the source at which the encoding begins."""
+Details = tuple[list[str], list[Span], list[int | None]]
+"""Tokens, offsets and words."""
+
+
+class Source:
+    """The tokens of one text, or of something that is put around texts."""
+
+    def __init__(self, ids: list[int], make: Callable[[], Details]):
+        self.ids = ids
+        """The ids."""
+        self._make = make
+
+    @kept
+    def details(self) -> Details:
+        """Their tokens, offsets and words."""
+        return self._make()
+
+    @classmethod
+    def of(cls, ids: list[int], details: Details) -> Source:
+        """A source whose details are known."""
+        return cls(ids, lambda: details)
+
+    @classmethod
+    def blank(cls, ids: list[int], token: str = "") -> Source:
+        """A source without offsets and words."""
+        return cls(ids, lambda: ([token] * len(ids), [(0, 0)] * len(ids), [None] * len(ids)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Source.of, (self.ids, self.details)
+
+
+class Run(NamedTuple):
+    """A part of a source, with what is the same for all of its tokens."""
+
+    source: Source
+    start: int
+    stop: int
+    type_id: int = 0
+    special: int = 0
+    """1 for what is not from a text."""
+    attention: int = 1
+    """0 for padding."""
+    shift: int = 0
+    """What is added to offsets."""
+    trims: tuple[Trim, ...] = ()
+    """How spaces are taken out of offsets, in this order."""
+
+    @property
+    def length(self) -> int:
+        """How many tokens it has."""
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> Run:
+        """The tokens between two places, counted from the beginning of the run."""
+        if start <= 0 and stop >= self.length:
+            return self
+        return self._replace(start=self.start + max(start, 0), stop=min(self.start + stop, self.stop))
+
+    def moved(self, by: int) -> Run:
+        """The same with other offsets."""
+        return self._replace(shift=self.shift + by) if by else self
+
+    def typed(self, type_id: int) -> Run:
+        """The same with another type."""
+        return self if self.type_id == type_id else self._replace(type_id=type_id)
+
+    def column(self, name: str) -> list[Any]:
+        """One of the lists of an encoding."""
+        if name == "ids":
+            ids = self.source.ids
+            return ids if self.stop - self.start == len(ids) else ids[self.start : self.stop]
+        if name in ("type_id", "special", "attention"):
+            return [getattr(self, name)] * self.length
+        tokens, offsets, words = self.source.details
+        if name == "tokens":
+            return tokens[self.start : self.stop]
+        if name == "words":
+            return words[self.start : self.stop]
+        spans = offsets[self.start : self.stop]
+        for keeps_prefix, first in self.trims:
+            spans = _trimmed(tokens[self.start : self.stop], spans, keeps_prefix, first - self.start)
+        by = self.shift
+        return [(begin + by, end + by) for begin, end in spans] if by else spans
+
+
+def _trimmed(tokens: list[str], spans: list[Span], keeps_prefix: bool, first: int) -> list[Span]:
+    """The spans of tokens without the spaces at their ends.
+
+    >>> _trimmed(["Ġa", "ĠĠ"], [(0, 2), (2, 4)], False, 0), _trimmed(["Ġa"], [(0, 1)], True, 0)
+    ([(1, 2), (4, 4)], [(0, 1)])
+    """
+    found = []
+    for at, (token, (begin, end)) in enumerate(zip(tokens, spans, strict=True)):
+        leading, trailing = _spaces(token), _spaces(token[::-1])
+        if leading == 1 and keeps_prefix and (at == first or begin == 0):
+            leading = 0  # (of several, none was put in front)
+        begin = min(begin + leading, end)
+        found.append((begin, max(end - trailing, begin) if end >= trailing else end))
+    return found
+
+
+def _spaces(token: str) -> int:
+    """How many spaces a token of letters begins with."""
+    return next((at for at, letter in enumerate(token) if letter not in _SPACES), len(token))
+
+
+def run(source: Source, **fields: Any) -> Run:
+    """A whole source as a run."""
+    return Run(source, 0, len(source.ids), **fields)
+
+
+def cut(runs: list[Run], start: int, stop: int) -> list[Run]:
+    """The tokens between two places."""
+    found = []
+    for part in runs:
+        if start < part.length and stop > 0:
+            found.append(part.part(start, stop))
+        start -= part.length
+        stop -= part.length
+    return [part for part in found if part.length]
+
+
+def windows(length: int, most: int, stride: int, direction: str) -> list[Span]:
+    """Where the parts of an encoding begin and end that has too many tokens.
+
+    `stride` is how many tokens two of them share. The first one is what stays of the encoding.
+
+    >>> windows(5, 3, 1, "right"), windows(4, 3, 1, "left")
+    ([(0, 3), (2, 5)], [(1, 4), (0, 2)])
+    """
+    step = most - stride
+    count = 1 + -(-max(length - most, 0) // step)
+    if direction == "right":
+        return [(at * step, min(at * step + most, length)) for at in range(count)]
+    return [(max(length - at * step - most, 0), length - at * step) for at in range(count)]
+
+
+# --- Encodings ------------------------------------------------------------------------------------
 
 
 class Encoding:
@@ -340,3 +492,154 @@ class Encoding:
     def __repr__(self) -> str:
         names = "ids, type_ids, tokens, offsets, attention_mask, special_tokens_mask, overflowing"
         return f"Encoding(num_tokens={len(self)}, attributes=[{names}])"
+
+
+# --- Padding and truncation: their parameters, as calls and as files have them, and what they do --
+
+
+_DIRECTIONS = ("left", "right")
+_STRATEGIES = {"longest_first": "LongestFirst", "only_first": "OnlyFirst", "only_second": "OnlySecond"}
+"""What files call them."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How encodings are filled up."""
+
+    length: int | None = None
+    """The length; None: that of the longest one of a batch."""
+    pad_to_multiple_of: int | None = None
+    pad_id: int = 0
+    pad_token: str = "[PAD]"
+    pad_type_id: int = 0
+    direction: str = "right"
+
+    def __post_init__(self) -> None:
+        for name in ("length", "pad_to_multiple_of"):
+            if getattr(self, name) is not None:
+                arguments.unsigned(getattr(self, name), name)
+        arguments.unsigned(self.pad_id, "pad_id", arguments.ID_MOST)
+        arguments.unsigned(self.pad_type_id, "pad_type_id", arguments.ID_MOST)
+        arguments.text(self.pad_token, "pad_token")
+        arguments.choice(self.direction, "direction", _DIRECTIONS)
+
+    def apply(self, encodings: list[Encoding]) -> None:
+        """Fill up the encodings of a batch."""
+        length = self.length
+        if length is None:
+            length = max(map(len, encodings), default=0)
+        if self.pad_to_multiple_of:
+            length += -length % self.pad_to_multiple_of
+        for encoding in encodings:
+            encoding.fill(length, self.direction == "left", self.pad_id, self.pad_type_id, self.pad_token)
+
+    def in_file(self) -> dict[str, Any]:
+        """As a file has it."""
+        return {
+            "strategy": "BatchLongest" if self.length is None else {"Fixed": self.length},
+            "direction": self.direction.capitalize(),
+            "pad_to_multiple_of": self.pad_to_multiple_of,
+            "pad_id": self.pad_id,
+            "pad_type_id": self.pad_type_id,
+            "pad_token": self.pad_token,
+        }
+
+
+def padding_of(said: Any) -> Padding | None:
+    """The padding of a file."""
+    if said is None:
+        return None
+    try:
+        fields = {
+            name: said[name]
+            for name in ("pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token")
+            if name in said
+        }
+        strategy = said["strategy"]
+        length = None if strategy == "BatchLongest" else strategy["Fixed"]
+        return Padding(length=length, direction=said["direction"].lower(), **fields)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise ModelError(f"padding in the file is not as tokenizers writes it: {error}") from None
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """How encodings are cut."""
+
+    max_length: int
+    stride: int = 0
+    strategy: str = "longest_first"
+    direction: str = "right"
+
+    def __post_init__(self) -> None:
+        arguments.unsigned(self.max_length, "max_length")
+        arguments.unsigned(self.stride, "stride")
+        arguments.choice(self.strategy, "strategy", _STRATEGIES)
+        arguments.choice(self.direction, "direction", _DIRECTIONS)
+
+    def check(self, added: int) -> None:
+        """ValueError if the tokens that are put around a single text leave no room for the stride."""
+        room = self.max_length - added
+        if room >= 0 and self.stride > room:
+            raise ValueError(
+                f"stride is {self.stride}, and must not be more than the tokens that "
+                f"max_length={self.max_length} leaves for a text: {room} besides the {added} put around it"
+            )
+
+    def apply(self, encodings: list[Encoding], added: int) -> None:
+        """Cut one or two encodings, to which this many tokens are added later."""
+        # If there is no room for these tokens, the other library cuts nothing.
+        if added > self.max_length:
+            return
+        most = self.max_length - added
+        lengths = [len(encoding) for encoding in encodings]
+        if most and sum(lengths) <= most:
+            return
+        wanted = self._lengths(lengths, most)
+        for encoding, length in zip(encodings, wanted, strict=True):
+            encoding.shorten(length, self.stride, self.direction)
+
+    def _lengths(self, lengths: list[int], most: int) -> list[int]:
+        """How many tokens each text keeps."""
+        if most == 0:
+            return [0] * len(lengths)
+        if self.strategy == "longest_first":
+            if len(lengths) == 1:
+                return [most]
+            # The shorter one keeps all tokens if they are at most half of them; otherwise both have half.
+            shorter = min(lengths)
+            room = max(shorter, most - shorter)
+            if shorter > most or shorter + room > most:
+                shorter, room = most // 2, most - most // 2
+            return [shorter, room] if lengths[0] <= lengths[1] else [room, shorter]
+        place = 0 if self.strategy == "only_first" else 1
+        if place >= len(lengths):
+            raise ValueError("strategy is 'only_second', and there is no second text to truncate")
+        left = lengths[place] - (sum(lengths) - most)
+        if left <= 0:
+            raise ValueError(
+                f"the {'second' if place else 'first'} text is too short: it has {lengths[place]} of "
+                f"{sum(lengths)} tokens, {most} may stay, and strategy {self.strategy!r} cuts nothing else"
+            )
+        return [left if at == place else length for at, length in enumerate(lengths)]
+
+    def in_file(self) -> dict[str, Any]:
+        """As a file has it."""
+        return {
+            "direction": self.direction.capitalize(),
+            "max_length": self.max_length,
+            "strategy": _STRATEGIES[self.strategy],
+            "stride": self.stride,
+        }
+
+
+def truncation_of(said: Any) -> Truncation | None:
+    """The truncation of a file."""
+    if said is None:
+        return None
+    try:
+        names = {name: ours for ours, name in _STRATEGIES.items()}
+        direction = said.get("direction", "Right").lower()
+        return Truncation(said["max_length"], said["stride"], names[said["strategy"]], direction)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise ModelError(f"truncation in the file is not as tokenizers writes it: {error}") from None

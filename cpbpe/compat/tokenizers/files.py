@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
+from cpbpe.compat.tokenizers.added import FLAGS, AddedToken
 from cpbpe.errors import ModelError
 from cpbpe.lazy import imported, kept
 from cpbpe.model.files import read_model_file

@@ -6,20 +6,213 @@ made from the same parts again when they are asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 from cpbpe.checks import threads_for
 from cpbpe.compat.tokenizers.added import AddedTokens, Found
-from cpbpe.compat.tokenizers.chunks import Chunks
-from cpbpe.compat.tokenizers.normalizing import Normalizer
-from cpbpe.compat.tokenizers.runs import Details, Source, Span
-from cpbpe.compat.tokenizers.words import Words
+from cpbpe.compat.tokenizers.encoding import Details, Source, Span
+from cpbpe.engine.cutting import Cutter, make_cutter
 from cpbpe.engine.protocol import Engine
 from cpbpe.lazy import kept
-from cpbpe.model.spec import PieceType
+from cpbpe.model.formats.tokenizer_json.steps import normalizer_of, pieces_of
+from cpbpe.model.spec import NormalizerSpec, PieceType, SplitSpec
+from cpbpe.text.unicode_forms import counted
 from cpbpe.text.utf8 import character_positions
+
+# --- Normalizing, with the characters that each character of the result came from -----------------
+
+
+class Normalizer:
+    """The steps that tokenizers has for the options of a model, without a charsmap.
+
+    `cpbpe.Tokenizer.align` says in sentencepiece's way what each token came from. tokenizers has another one,
+    which follows from its steps:
+
+    - What `Prepend` puts in front belongs to the first character.
+    - Of several spaces that become one, that one is the last.
+    - What is added at the end belongs to the last character.
+    - No token is without characters: all bytes of a character have its span.
+    """
+
+    def __init__(self, rules: NormalizerSpec, has_user_defined: bool = False):
+        made: Any = normalizer_of(rules)
+        steps = [] if made is None else made.get("normalizers", [made])
+        self._steps = [_step(step) for step in steps]
+        self._form = rules.unicode_form
+        self.is_simple = not (rules.remove_extra_whitespaces or rules.suffix or has_user_defined)
+        """Whether the spans of `cpbpe.Tokenizer.align` need only be widened to one character."""
+
+    def __call__(self, text: str) -> tuple[str, list[Span]]:
+        """The normalized text, and the span of each of its characters.
+
+        >>> Normalizer(NormalizerSpec())("a  b ")
+        ('▁a▁b', [(0, 1), (0, 1), (2, 3), (3, 4)])
+        """
+        spans = [(at, at + 1) for at in range(len(text))]
+        if self._form and not text.isascii():
+            text, spans = _normal_form(self._form, text)
+        for pattern, content in self._steps:
+            if pattern is None:
+                if text:
+                    text, spans = content + text, [*spans[:1] * len(content), *spans]
+                continue
+            parts, kept, at = [], [], 0
+            for found in pattern.finditer(text):
+                begin, end = found.span()
+                parts += [text[at:begin], content]
+                kept += spans[at:begin] + [spans[max(end, 1) - 1]] * len(content)
+                at = end
+            text = "".join([*parts, text[at:]])
+            spans = kept + spans[at:]
+        return text, spans
+
+
+def _normal_form(form: str, text: str) -> tuple[str, list[Span]]:
+    """A Unicode normal form. What is composed of several has the span of the first; what a character becomes
+    beside its first character has the span of the one before.
+    """
+    characters, spans = [], []
+    at = 0
+    for character, begun in counted(form, text):
+        place = at if begun else at - 1
+        characters.append(character)
+        spans.append((place, place + 1) if place >= 0 else (0, 0))
+        at += begun
+    return "".join(characters), spans
+
+
+def _step(step: Any) -> tuple[re.Pattern[str] | None, str]:
+    if step["type"] == "Prepend":
+        return None, step["prepend"]
+    pattern = step["pattern"]
+    if "String" in pattern:
+        return re.compile(re.escape(pattern["String"])), step["content"]
+    return re.compile(python_pattern(pattern["Regex"])), step["content"]
+
+
+def python_pattern(pattern: str) -> str:
+    r"""A regular expression of a file as Python spells it.
+
+    >>> python_pattern(r"\A\\z\z")
+    '\\A\\\\z\\Z'
+    """
+    return re.sub(r"\\(.)", lambda found: r"\Z" if found[1] == "z" else found[0], pattern, flags=re.DOTALL)
+
+
+# --- Words ----------------------------------------------------------------------------------------
+
+
+class Words:
+    """The words of texts for one pre-tokenizer. They consist of whole tokens: nothing is merged across ends.
+
+    With Llama's and Gemma's files, all of a text is one word.
+    """
+
+    def __init__(self, pre_tokenizer: Any, engine: Engine):
+        self._engine = engine
+        self._at_spaces = False
+        self._isolated = False
+        self._cut: re.Pattern[str] | None = None
+        if pre_tokenizer is None:
+            return
+        steps = pre_tokenizer["pretokenizers"] if pre_tokenizer.get("type") == "Sequence" else [pre_tokenizer]
+        if steps and steps[0].get("type") == "Metaspace":
+            self._at_spaces = steps[0].get("split", True) is not False
+            steps = steps[1:]
+        if pieces_of(steps) is not None:
+            self._isolated = True
+            for step in steps[1:]:
+                self._cut = re.compile(python_pattern(step["pattern"]["Regex"]))
+
+    def starts(self, ids: list[int], pieces: list[str]) -> list[bool] | None:
+        """Whether each token of a text begins a word; None if the text is one."""
+        if not (self._at_spaces or self._isolated):
+            return None
+        if self._at_spaces:
+            return [not at or piece.startswith("▁") for at, piece in enumerate(pieces)]
+        starts = [not at for at in range(len(ids))]
+        begin = 0
+        for at, id in enumerate(ids):
+            if self._engine.kind(id) == PieceType.USER_DEFINED:
+                self._cut_at(starts, ids, pieces, begin, at)
+                starts[at] = True
+                if at + 1 < len(ids):
+                    starts[at + 1] = True
+                begin = at + 1
+        self._cut_at(starts, ids, pieces, begin, len(ids))
+        return starts
+
+    def _cut_at(self, starts: list[bool], ids: list[int], pieces: list[str], begin: int, end: int) -> None:
+        """Cut what is between user-defined pieces, if the file says so."""
+        if self._cut is None or begin == end:
+            return
+        parts = [
+            bytes([int(piece[3:5], 16)]) if self._engine.kind(id) == PieceType.BYTE else piece.encode()
+            for id, piece in zip(ids[begin:end], pieces[begin:end], strict=True)
+        ]
+        found = self._cut.match(b"".join(parts).decode())
+        if found is None:
+            return
+        length = len(found[0].encode())
+        for at, part in enumerate(parts, begin):
+            if length == 0:
+                starts[at] = True
+                return
+            length -= len(part)
+
+
+# --- The tokens of byte-level models --------------------------------------------------------------
+
+
+class Chunks:
+    """The chunks of one byte-level model.
+
+    A token is a run of bytes there, and may begin or end within a character. To tokenizers each byte is a
+    letter that came from all of its character, and a chunk, in which merging stays, is a word.
+    """
+
+    def __init__(self, splitter: SplitSpec | None):
+        self._splitter = splitter
+
+    @kept
+    def _cutters(self) -> list[Cutter]:
+        splitter = self._splitter
+        return [] if splitter is None else list(map(make_cutter, (splitter.pattern, *splitter.then)))
+
+    def _begins(self, data: bytes) -> set[int]:
+        """Where chunks begin: each pattern cuts those of the one before, as if they were texts."""
+        begins = {0}
+        for cutter in self._cutters:
+            for begin, end in pairwise(sorted({*begins, len(data)})):
+                for span in cutter.spans(data[begin:end].decode()):
+                    begins.update(begin + place for place in span)
+        return begins
+
+    def places(self, pieces: list[bytes], spans: list[Span]) -> tuple[list[Span], list[bool]]:
+        r"""The span of each token, and whether it begins a word. `spans`: those of the characters.
+
+        >>> Chunks(None).places([b"a\xc3", b"\xa9"], [(0, 1), (1, 2)])
+        ([(0, 2), (1, 2)], [True, False])
+        """
+        data = b"".join(pieces)
+        text = data.decode()
+        if len(text) > len(spans):
+            spans = [spans[0], *spans]  # the space in front belongs to the first character
+        characters = range(len(data)) if text.isascii() else character_positions(data)
+        ends = list(accumulate(map(len, pieces)))
+        begins = [0, *ends[:-1]] if ends else []
+        own = [
+            (spans[characters[begin]][0], spans[characters[end - 1]][1])
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+        words = self._begins(data)
+        return own, [begin in words for begin in begins]
+
+
+# --- Texts ----------------------------------------------------------------------------------------
 
 
 class Part(NamedTuple):

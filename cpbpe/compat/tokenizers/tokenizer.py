@@ -1,4 +1,4 @@
-"""`Tokenizer`, with the calls of `tokenizers.Tokenizer`. What a call does has a file of its own."""
+"""`Tokenizer`, with the calls of `tokenizers.Tokenizer`. What a call does is in other files."""
 
 from __future__ import annotations
 
@@ -10,24 +10,48 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from cpbpe.compat.tokenizers import arguments
-from cpbpe.compat.tokenizers.added import AddedTokens
-from cpbpe.compat.tokenizers.added_token import FLAGS, AddedToken
-from cpbpe.compat.tokenizers.chunks import Chunks
-from cpbpe.compat.tokenizers.decoding import Decoder
-from cpbpe.compat.tokenizers.encoding import Encoding
+from cpbpe.compat.tokenizers.added import FLAGS, AddedToken, AddedTokens
+from cpbpe.compat.tokenizers.decoders import Decoder
+from cpbpe.compat.tokenizers.encoding import (
+    Encoding,
+    Padding,
+    Run,
+    Source,
+    Truncation,
+    padding_of,
+    run,
+    truncation_of,
+)
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
-from cpbpe.compat.tokenizers.fixed import Fixed
-from cpbpe.compat.tokenizers.inputs import Inputs, read_batch, read_input
-from cpbpe.compat.tokenizers.normalizing import Normalizer
-from cpbpe.compat.tokenizers.processors import PostProcessor
-from cpbpe.compat.tokenizers.runs import Run, Source, run
-from cpbpe.compat.tokenizers.settings import Padding, Truncation, padding_of, truncation_of
-from cpbpe.compat.tokenizers.template import template_of, without_template
-from cpbpe.compat.tokenizers.texts import Texts
-from cpbpe.compat.tokenizers.words import Words
+from cpbpe.compat.tokenizers.processors import PostProcessor, template_of, without_template
+from cpbpe.compat.tokenizers.texts import Chunks, Normalizer, Texts, Words
 from cpbpe.lazy import imported
 from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
+
+
+class Fixed:
+    """A property that can be neither read nor set; the error says what to do instead."""
+
+    def __init__(self, instead: str):
+        self._instead = instead
+        self.__doc__ = f"Not here: {instead}."
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object | None, owner: type) -> Fixed:
+        if instance is not None:
+            self._refuse()
+        return self
+
+    def __set__(self, instance: object, value: Any) -> None:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise AttributeError(
+            f"{self._name} is fixed by the model here, and is no object of tokenizers; {self._instead}"
+        )
 
 
 class Tokenizer:
@@ -149,7 +173,7 @@ class Tokenizer:
         """
         if type(sequence) is str and pair is None and is_pretokenized is False:
             return self._encode_text(sequence, add_special_tokens)
-        given = read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
+        given = arguments.read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode([given], add_special_tokens, is_fast=False)[0]
 
     def encode_batch(
@@ -163,17 +187,19 @@ class Tokenizer:
         >>> [encoding.ids for encoding in tokenizer.encode_batch(["Hi", ("Hi", "Hello")])]
         [[15359], [15359, 22557]]
         """
-        given = read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
+        given = arguments.read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode(given, add_special_tokens, is_fast=False)
 
     def encode_batch_fast(
         self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> list[Encoding]:
         """The same without tokens, offsets and words. (It is no faster: they are made when needed.)"""
-        given = read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
+        given = arguments.read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode(given, add_special_tokens, is_fast=True)
 
-    def _encode(self, given: list[Inputs], add_special_tokens: bool, is_fast: bool) -> list[Encoding]:
+    def _encode(
+        self, given: list[arguments.Inputs], add_special_tokens: bool, is_fast: bool
+    ) -> list[Encoding]:
         arguments.flag(add_special_tokens, "add_special_tokens")
         texts = [text for inputs in given for words in inputs for text in words.texts]
         sources = iter(self._texts.sources(texts, is_fast))
