@@ -29,14 +29,13 @@ ADDED = {"Error"}
 """What the trainer here raises: a RuntimeError as theirs, and a TrainingError as elsewhere in cpbpe."""
 ADDED_MODULES = {
     # The files of this package, and what Python's own `from __future__` leaves behind.
-    "Any",
-    "NoReturn",
     "annotations",
     "decompile",
     "loaded",
     "normalizer",
     "processor",
     "results",
+    "settings",
     "train_calls",
     "trainer",
     "values",
