@@ -94,9 +94,8 @@ def _facts(engine: Engine, source: bytes | ModelSpec) -> ModelFacts:
         with importing:
             from cpbpe.model.formats.sentencepiece import read_carried
         flags = read_carried(source).tokens
-    return ModelFacts(
-        engine, SpecialTokens(engine, check_added(engine, engine.head["added"], flags), flags), source
-    )
+    added = check_added(engine, engine.head["added"], flags)
+    return ModelFacts(engine, SpecialTokens(engine, added, flags), source)
 
 
 def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
