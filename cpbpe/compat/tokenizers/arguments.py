@@ -108,7 +108,7 @@ def read_batch(batch: Any, are_words: bool) -> list[Inputs]:
     """The first argument of `encode_batch`."""
     given = sequence(batch, "input", "texts or pairs of texts")
     if not are_words and type(given) is list and set(map(type, given)) == {str}:  # as usual
-        return [[Input([text(text, "input")], False)] for text in given]
+        return [[Input([text(one, "input")], False)] for one in given]
     return [_item(item, f"input[{place}]", are_words) for place, item in enumerate(given)]
 
 
