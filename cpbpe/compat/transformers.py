@@ -21,13 +21,13 @@ except ImportError as error:
     ) from error
 
 from cpbpe.checks import check_ids, threads_for
-from cpbpe.compat.piece_names import PieceNames
 from cpbpe.engine.protocol import Engine
+from cpbpe.lazy import kept
 from cpbpe.model.formats.folder_reading import is_legacy_lost
 from cpbpe.model.formats.tokenizer_json.steps import by_metaspace
 from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
-from cpbpe.text.utf8 import text_of
+from cpbpe.text.utf8 import text_of, to_letters
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 from cpbpe.tokenizer.special_tokens import SpecialFinder, renamed
 from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -459,6 +459,37 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             if not resolved_vocab_files.get("vocab_file"):  # a tokenizer.json itself says what is in front
                 kwargs.setdefault("add_prefix_space", None)
         return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
+
+
+class PieceNames:
+    """How transformers spells the pieces of a model as tokens: those of a byte-level one in GPT-2's letters.
+
+    A byte-level piece may end within a character, so it need not be text. GPT-2 has a printable letter for
+    each byte instead (`Ġ` for a space), and transformers spells the tokens of such models in these.
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        self._is_byte_level = engine.head["byte_level"] is not None
+
+    def __call__(self, id: int) -> str:
+        """The name of a piece."""
+        piece = self._engine.piece(id)
+        if not self._is_byte_level or self._engine.kind(id) == PieceType.CONTROL:
+            return text_of(piece)
+        return to_letters(piece)
+
+    @kept
+    def ids(self) -> dict[str, int]:
+        """The id of each name."""
+        return {self(id): id for id in range(self._engine.size)}
+
+    def piece(self, name: str) -> bytes:
+        """The piece that has a name; the name itself, if none has it."""
+        if not self._is_byte_level:
+            return name.encode()
+        id = self.ids.get(name)
+        return name.encode() if id is None else self._engine.piece(id)
 
 
 class _Plan:

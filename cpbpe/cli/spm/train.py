@@ -122,7 +122,7 @@ def run(given: CommandLine) -> None:
     prefix = flags["model_prefix"]
     with importing:
         from cpbpe.compat.sentencepiece import SentencePieceTrainer
-        from cpbpe.compat.spec_values import split_csv
+        from cpbpe.compat.sentencepiece.train_calls import split_csv
     corpus = split_csv(flags["input"])
     check_outputs([f"{prefix}.model", f"{prefix}.vocab"], corpus)
     log: TextIO | None = None if quiet else sys.stderr
