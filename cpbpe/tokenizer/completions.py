@@ -6,14 +6,47 @@ The way out, *token healing*, takes the last ids back and lets the network choos
 those that the text allows. This says which ids to take back, and what may come instead, exactly:
 
 - an **ending** is the ids of some text that begins with the prompt, up to the first id that reaches the end
-  of the prompt or goes beyond it. (`endings.py` says why there are finitely many, and finds all of them.)
+  of the prompt or goes beyond it.
 - what all endings have in common is **stable**: the ids of every text that begins with the prompt begin so.
+
+**Why there are finitely many.** Let T be the prompt and M what follows. What makes it easy is this: *the
+ids of a text, up to any of them, are the ids of the beginning that they stand for*. For no merge of the text
+crosses the end of that id. So in the beginning, merged alone, the same merges are made in the same order, and
+what stands after it has never had a part in them. Now look at the first id of TM that ends at the end of T or
+after it.
+
+- If it ends there, the ids so far are those of T.
+- Otherwise it is the id of a piece p that begins in T, at some i, and spans its end: T[i:] is a beginning of
+  p, and not all of it. The ids before it are those of T[:i], and all of them together are those of T[:i]p.
+
+The longest piece has some dozens of bytes, so i is near the end, and p is found in the sorted vocabulary. For
+each (i, p) the text T[:i]p is encoded. If its ids end in p, that is an ending, and what p has after T[i:] is
+a text that leads to it. All of this concerns normalized text; what is special about models comes on top:
+
+- **Rules of a normalizer** may take the last characters of T together with what follows (e and an accent).
+  `_Continuations` knows what of T is open, the rules that it may begin, and which text is normalized to
+  what p has after T.
+- **Symbols that become several ids** (UNUSED pieces, bytes of an unknown character): p is a symbol, of which
+  the ids that begin before the end of T are taken. Unknown characters side by side have one id.
+- **User-defined pieces** are pieces p like others: what T[:i]p holds of them is what T[:i]pM holds, because a
+  key is found if it is the longest at its place, whatever follows that.
+- **A pattern** cuts the text first (byte-level models), and where it cuts T depends on M. So T[:i]p is also
+  encoded with each of the short texts after it that stand for all that a pattern can tell apart
+  (`cpbpe.text.split_probes`).
+- **A chunk that is a piece** is taken whole, even if no merges make it. Then T[:i]p alone may hide what
+  becomes of it when its chunk goes on; the same texts are tried, and then all pieces.
+- **A piece that ends within a character** is completed by all characters that begin so.
+- **Special tokens**, if they are allowed, may begin in T and end in M.
+
+Every ending that is found has been seen: it is taken from the ids of a text. That none is missing is tried by
+tests which go through all short texts and what follows them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -21,16 +54,25 @@ from numpy.typing import NDArray
 
 from cpbpe.checks import checked_text
 from cpbpe.engine.protocol import Text
+from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
-from cpbpe.text.utf8 import certain
-from cpbpe.tokenizer import endings as search
-from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.text.split_probes import is_probed
+from cpbpe.text.utf8 import SPACE, certain, valid_character
+from cpbpe.tokenizer.facts import MAX_KEY, ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
+from cpbpe.tokenizer.stream_normalizer import Shape, StreamNormalizer
 from cpbpe.tokenizer.streams import SpecialKeys
+from cpbpe.tokenizer.tails import Tail, stable_cut
 
 IdArray = NDArray[np.uint32]
 Mask = NDArray[np.bool_]
+
+_MARKS = "☃⁂⸘" + "".join(map(chr, range(0xE000, 0xE100)))
+"""One of these is in no piece and in no rule, so nothing merges with it."""
+_MAX_RULES = 1 << 20
+_TRIED = 200
+"""At most this many ways to write a text are tried."""
 
 
 class Ending(NamedTuple):
@@ -112,20 +154,20 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
         keys = SpecialKeys(plan.encoder.finder, "completions")
         plan.encoder.split(given)  # refuses what must not be there
-        while (key := keys.next(data, done, False)) is not None:
-            done = key[1]
-        open_at = keys.first_open(data, done)
-        inside = keys.next(data, open_at, True)
-        if inside is not None and inside[1] < len(data):
+        tokens, open_at = keys.find(data, 0, final=False)
+        done = tokens[-1].end if tokens else 0
+        inside, _ = keys.find(data, open_at, final=True)
+        if inside and inside[0].end < len(data):
             raise ValueError(
-                f"the prompt ends in what may become a longer special token than {inside[2]!r}, which is in "
-                f"it; allow only one of them (allowed_special)"
+                f"the prompt ends in what may become a longer special token than {inside[0].text!r}, which "
+                f"is in it; allow only one of them (allowed_special)"
             )
     # 2. The ids of the prompt, and where each begins.
     ids, _, spans = plan.encoder.align(data, False, True)
     before = sum(1 for begin, _ in spans if begin < done) if done else 0
     # 3. How the last segment can end.
-    found = search.Search(facts, plan, data[done:], done > 0, open_at - done, keys).run()
+    found = _Search(facts, plan, data[done:], done > 0, open_at - done, keys)
+    found.run()
     # 4. What all endings share. They include that of the prompt alone.
     rows = list(found.endings)
     common = 0
@@ -147,3 +189,338 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
         _found={row[common:]: more for row, more in found.endings.items()},
         _size=facts.special.size,
     )
+
+
+# --- The search for endings -----------------------------------------------------------------------
+
+
+class _Search:
+    """Finds the endings of one segment of a text."""
+
+    def __init__(
+        self,
+        facts: ModelFacts,
+        plan: EncodePlan,
+        text: bytes,
+        later: bool,
+        open_at: int,
+        keys: SpecialKeys | None,
+    ):
+        """`later`: it comes after a special token. `open_at`: where such a token may begin, of `keys`."""
+        self._facts = facts
+        self._plan = plan
+        self._text = text
+        self._later = later
+        self._open_at = open_at
+        self._keys = keys
+        self._drop = -1  # the id of unknown characters, if one before the endings is it
+        self.head = 0
+        """How many ids are certain before the endings."""
+        self.endings: dict[tuple[int, ...], bytes] = {}
+        """The ids after these, up to the end of the text, with what follows it then."""
+        self.exact = True
+        """Whether each of them is known to occur."""
+
+    def run(self) -> None:
+        """Find all of them."""
+        if not self._text:
+            self.endings[()] = b""
+            return
+        prefix = self._plan.prefix_space
+        if self._later and not self._plan.prefix_after_special:
+            prefix = False
+        state = _Continuations(self._facts, prefix, self._text)
+        if state.is_empty:  # nothing but spaces that are removed
+            self.endings[()] = b""
+            self._of_special_tokens()
+            return
+        # 1. What is certain: ids before a place where nothing can merge.
+        engine = self._facts.engine.variant(raw=True)
+        fixed = state.fixed
+        if self._open_at < len(self._text):  # a special token may begin there, which ends the text before it
+            fixed = _Continuations(self._facts, prefix, self._text[: self._open_at]).fixed
+        cut = engine.cut(fixed) if fixed else 0
+        head = engine.encode(state.fixed[:cut]) if cut else []
+        place, ids = stable_cut(self._facts, engine, fixed[cut:])
+        unk = self._facts.stream_unk if head or ids else -1
+        is_run = ids[:1] == head[-1:] == [unk]  # unknown characters on both sides are one token
+        cut, head = cut + place, head + ids[is_run:]
+        self.head = len(head)
+        self._drop = unk if head and head[-1] == unk else -1
+        # 2. The text alone, and all that can follow it.
+        for text, end, more in state.alone():
+            tail = Tail(self._facts, engine, text[cut:], end - cut)
+            self._add(tail.rows([b""])[0][0], more)
+        for base in state.bases():
+            self._of_base(state, base, Tail(self._facts, engine, base.text[cut:], base.end - cut))
+        self._of_special_tokens()
+
+    def _of_base(self, state: _Continuations, base: _Base, tail: Tail) -> None:
+        made: dict[tuple[int, ...], list[bytes]] = {}
+        for rows, rests in tail.endings():
+            if state.is_simple and self._keys is None and self._drop < 0:
+                for ids, after in zip(rows, state.realized_all(base, rests), strict=True):
+                    self.endings.setdefault(ids, after)
+                continue
+            for ids, rest in zip(rows, rests, strict=True):
+                made.setdefault(ids, []).append(rest)
+        for ids, ways in made.items():
+            if self._dropped(ids) in self.endings:
+                continue
+            for rest in ways:
+                more = state.realized(base, rest)
+                if more is not None and self._add(ids, more):
+                    break
+            else:
+                if state.may_miss and self._keys is None:
+                    self.exact = False
+                    self._add(ids, base.more + ways[0])
+
+    def _dropped(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The ids without the first, if it continues the run of unknown characters before it."""
+        return ids[1:] if ids and ids[0] == self._drop else ids
+
+    def _add(self, ids: tuple[int, ...], more: bytes) -> bool:
+        """Keep an ending, unless a special token is found in the text that leads to it."""
+        if self._keys is not None and self._keys.find(self._text + more, self._open_at, final=True)[0]:
+            return False
+        self.endings.setdefault(self._dropped(ids), more)
+        return True
+
+    def _of_special_tokens(self) -> None:
+        """The endings in which a special token begins in the text."""
+        encoder = self._plan.encoder
+        if self._keys is None or not isinstance(encoder, SpecialEncoder):
+            return
+        text, size = self._text, len(self._text)
+        own = encoder.after_special() if self._later else encoder
+        for more in (b"", *self._keys.rests(text, self._open_at)):
+            try:
+                ids, _, spans = own.align(text + more, False, True)
+            except ValueError:  # a token that the text must not hold
+                continue
+            row = tuple(id for id, (begin, _) in zip(ids, spans, strict=True) if begin < size)
+            self.endings.setdefault(row[self.head :], more)
+
+
+# --- What can follow a text -----------------------------------------------------------------------
+
+
+class _Base(NamedTuple):
+    """One way in which the open part of a text can end."""
+
+    text: bytes
+    """The normalized text."""
+    more: bytes
+    """What of the rest of a key follows the text as it was given."""
+    end: int
+    """Where the end of the text is in the normalized one."""
+
+
+class _Continuations:
+    """What can follow one text, as a normalizer sees it.
+
+    A normalizer takes a text unit by unit: the longest key of a rule or a user-defined piece that begins at a
+    place, or else one character. All units are final (`StreamNormalizer`) but those near the end of the text,
+    where a longer key may still come. So what follows the text is one of these:
+
+    - the rest of a key that begins in the open part of the text, and then anything;
+    - anything.
+
+    "Anything" is a sequence of units, whose normalized forms are searched for the text that a piece needs.
+    Most text is its own normalized form. For other text, units are looked for that are normalized to it.
+    """
+
+    def __init__(self, facts: ModelFacts, prefix: bool | None, text: bytes):
+        """`prefix`: whether there is a dummy prefix; None: as the model says."""
+        spec = facts.spec
+        if spec.alphabet == "bytes":
+            _check_pattern(facts)
+            shape: Shape | None = Shape(replace(spec.normalizer), [])
+        else:
+            shape = facts.stream_shape
+        if shape is None:
+            raise ValueError(
+                "completions() cannot tell what is certain in the texts of this model: it has pieces or "
+                "rules that are not UTF-8, or rules without an end"
+            )
+        self._facts = facts
+        self._shape = shape
+        rules = shape.spec
+        self._stream = StreamNormalizer(shape, rules.add_dummy_prefix if prefix is None else prefix)
+        self._text = text
+        self.fixed = self._stream.push(text)
+        """The normalized text that is final."""
+        self._open = self._stream.pending
+        self.may_miss = shape.charsmap is not None
+        """Whether a way to write a normalized text may be missed."""
+        self.is_simple = shape.simple and not rules.suffix
+        """Whether nothing is rewritten but spaces, and nothing is put at the end."""
+        self._engine = facts.engine if prefix is None else facts.engine.variant(prefix=prefix)
+
+    @kept
+    def _mark(self) -> bytes:
+        """A character that nothing merges with, and that is its own normalized form."""
+        if self._facts.spec.alphabet == "bytes":
+            return b""
+        pieces = self._facts.spec.pieces.blob
+        for mark in map(str.encode, _MARKS):
+            rule = self._shape.charsmap and self._shape.charsmap.longest_so_far(mark, 0)
+            if mark not in pieces and rule in (None, (None, False)):
+                return mark
+        raise ValueError("completions() found no character that is in no piece of this model")
+
+    @kept
+    def is_empty(self) -> bool:
+        """Whether nothing of the text is left: it is spaces that are removed."""
+        if self.fixed or self._rests or not self._shape.spec.remove_extra_whitespaces:
+            return False
+        spans = self._engine.align(self._text + self._mark, False, True)[2]
+        return not spans or spans[0][0] >= len(self._text)
+
+    # --- The ends of the text itself --------------------------------------------------------------
+
+    def alone(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Yield the normalized text if nothing follows (or only the rest of a key), and where the text ends.
+
+        The third value is that rest. Nothing is yielded if these are as in `bases`.
+        """
+        if self.is_simple:
+            return
+        for more in (b"", *self._rests):
+            made = self.fixed + self._stream.copy().push(more, final=True)
+            end = len(made)
+            if self._shape.spec.suffix:
+                origins, size = self._engine.origins(self._text + more)[1], len(self._text)
+                end = sum(1 for origin in origins[:-1] if origin < size)
+            yield made, end, more
+
+    def bases(self) -> Iterator[_Base]:
+        """Yield the normalized forms of the text, as they are if something follows."""
+        for more in (b"", *self._rests):
+            made = self._after(more)
+            if made is not None:
+                end = len(self.fixed + made)
+                if (
+                    not self.fixed and not self.is_simple
+                ):  # a rule may have made spaces of it, which are removed
+                    origins, size = self._engine.origins(self._text + more + self._mark)[1], len(self._text)
+                    end = sum(1 for origin in origins[:end] if origin < size)
+                yield _Base(self.fixed + made, more, end)
+
+    def _after(self, more: bytes) -> bytes | None:
+        """What comes after the fixed text if the text goes on so, and then with something else."""
+        if self.is_simple:
+            return self._stream.copy().push(more)
+        made = self._stream.copy().push(more + self._mark, final=True)
+        suffix = self._shape.space if made.endswith(self._mark + self._shape.space) else b""
+        made = made.removesuffix(suffix)
+        return made.removesuffix(self._mark) if made.endswith(self._mark) else None
+
+    @kept
+    def _rests(self) -> list[bytes]:
+        """What makes keys of the open part of the text: the rests of those that begin in it."""
+        found: dict[bytes, None] = {}
+        text = self._open
+        for at in range(len(text)):
+            begin = text[at:]
+            keys = self._shape.user_defined.beginning_with(begin)
+            if self._shape.charsmap is not None:
+                keys += self._shape.charsmap.keys_beginning_with(begin, _MAX_RULES)
+            for key in keys:
+                more = key[len(begin) :]
+                if more and self._ends_in_one_unit(more):
+                    found[more] = None
+        return list(found)
+
+    def _ends_in_one_unit(self, more: bytes) -> bool:
+        """Whether the last unit of the text with this begins in the text."""
+        whole, at = self._open + more, 0
+        while True:
+            length = self._shape.user_defined.longest(whole, at)
+            if not length and self._shape.charsmap is not None:
+                rule = self._shape.charsmap.longest(whole, at)
+                length = rule[1] if rule else 0
+            length = length or len(valid_character(whole, at) or b"x")
+            if at + length >= len(whole):
+                return at < len(self._open)
+            at += length
+
+    # --- What follows it --------------------------------------------------------------------------
+
+    def realized(self, base: _Base, rest: bytes) -> bytes | None:
+        """A text that makes the base go on with this normalized text; None if none was found."""
+        plain = rest.replace(SPACE, b" ") if self._shape.spec.escape_whitespaces else rest
+        if self.is_simple:
+            return base.more + plain
+        run = self._shape.run
+        if rest and not self._open and run is not None and run.fullmatch(rest + b"a"):
+            return base.more + rest + (self._mark if self._shape.spec.suffix else b"")
+        ways = [(plain,), (rest,)] if rest else [(b"",)]
+        for way in ways:
+            if (more := self._checked(base, rest, way[0])) is not None:
+                return more
+        for letters in islice(product(*map(self._ways, rest.decode())), _TRIED):
+            for between in (b"", *self._nothing):
+                more = self._checked(base, rest, between + between.join(letters))
+                if more is not None:
+                    return more
+        return None
+
+    def realized_all(self, base: _Base, rests: list[bytes]) -> list[bytes]:
+        """The same of many, if the model is simple."""
+        if not self._shape.spec.escape_whitespaces or self._facts.spec.alphabet == "bytes":
+            return rests
+        return [rest.replace(SPACE, b" ") for rest in rests]
+
+    def _checked(self, base: _Base, rest: bytes, way: bytes) -> bytes | None:
+        """What follows the text, if that is written so and becomes what it should be."""
+        more = base.more + way
+        made = self._after(more)
+        if made is None or self.fixed + made != base.text + rest:
+            return None
+        alone = self.fixed + self._stream.copy().push(more, final=True)
+        return more if alone == base.text + rest else more + self._mark
+
+    def _ways(self, letter: str) -> list[bytes]:
+        """Texts that are normalized to one character."""
+        own = letter.encode()
+        ways = [b" ", own] if own == SPACE else [own]
+        return ways + self._sources.get(own.replace(SPACE, b" "), [])[:6]
+
+    @kept
+    def _sources(self) -> dict[bytes, list[bytes]]:
+        """The keys of rules by what they become."""
+        found: dict[bytes, list[bytes]] = {}
+        if self._shape.charsmap is not None:
+            try:
+                for key, made in self._shape.charsmap.rules(_MAX_RULES, MAX_KEY):
+                    found.setdefault(made, []).append(key)
+            except ModelError:
+                pass  # a crafted charsmap; fewer ways are tried
+        return found
+
+    @kept
+    def _nothing(self) -> list[bytes]:
+        """Two keys that become nothing, and so can keep others apart."""
+        return self._sources.get(b"", [])[:2]
+
+
+def _check_pattern(facts: ModelFacts) -> None:
+    """Refuse a pattern that may look at anything that follows, and rules that may change what was there."""
+    splitter, form = facts.spec.splitter, facts.spec.normalizer.unicode_form
+    if form:
+        raise ValueError(
+            f"completions() works on text as it is, and this model brings it into the Unicode normal form "
+            f"{form}: what follows a prompt may change its last character"
+        )
+    if splitter is not None and splitter.then:
+        raise ValueError(
+            "completions() knows what the published patterns look at after a chunk, and this model cuts text "
+            "by several patterns"
+        )
+    if splitter is not None and not is_probed(splitter.pattern):
+        raise ValueError(
+            f"completions() knows what the published patterns look at after a chunk, and this model has one "
+            f"of its own: {splitter.pattern!r}. With it, what follows a prompt may change any of its ids"
+        )

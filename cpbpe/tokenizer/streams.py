@@ -16,7 +16,7 @@ from codecs import utf_8_decode
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import index
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from cpbpe.checks import Ids, checked_text
 from cpbpe.engine.protocol import Engine
@@ -148,30 +148,23 @@ class StreamEncoder(_Stream):
 
     def _push(self, data: bytes, whole: bool, final: bool) -> list[int]:
         """The ids of more text, in which special tokens are looked for. `whole`: it is str."""
-        text, special = self._waiting + data, self._special
-
         # 1. Find all tokens before taking anything: one that is refused leaves the stream as it was.
-        tokens: list[tuple[int, int, int]] = []
-        done = 0
-        while special is not None and (key := special.next(text, done, final)) is not None:
-            begin, done, name, id = key
-            if id is None:
-                raise not_allowed(name, self._at + _length(text[:begin], whole))
-            tokens.append((begin, done, id))
-
+        text = self._waiting + data
+        tokens, end = self._special.find(text, 0, final) if self._special else ([], len(text))
+        for key in tokens:
+            if key.id is None:
+                raise not_allowed(key.text, self._at + _length(text[: key.begin], whole))
         # 2. Encode the segments before them.
         ids, self._front = self._front[:], []
         done = 0
-        for begin, end, id in tokens:
-            ids += self._segment.push(text[done:begin], whole=whole) + self._segment.flush()
-            ids.append(id)
+        for key in tokens:
+            ids += self._segment.push(text[done : key.begin], whole=whole) + self._segment.flush()
+            ids.append(key.id)  # type: ignore[arg-type]
             self._segment = _Segment(self._facts, self._later)
-            done = end
-
+            done = key.end
         # 3. Encode the rest, except for what may be the beginning of another token.
-        end = len(text) if final or special is None else special.first_open(text, done)
         ids += self._segment.push(text[done:end], whole=whole)
-        if special is not None:
+        if self._special is not None:
             self._at += _length(text[:end], whole)
         self._waiting = text[end:]
         return ids
@@ -179,6 +172,19 @@ class StreamEncoder(_Stream):
 
 def _length(text: bytes, whole: bool) -> int:
     return len(text.decode()) if whole else len(text)
+
+
+class Key(NamedTuple):
+    """A special token in a text."""
+
+    begin: int
+    """Where it begins."""
+    end: int
+    """Where it ends."""
+    text: str
+    """What it is."""
+    id: int | None
+    """Its id; None if the text must not hold it."""
 
 
 class SpecialKeys:
@@ -196,27 +202,19 @@ class SpecialKeys:
         firsts = b"".join(re.escape(bytes([first])) for first in {key[0] for key in special.ids})
         self._first = re.compile(b"[" + firsts + b"]") if firsts else None
 
-    def next(self, text: bytes, at: int, final: bool) -> tuple[int, int, str, int | None] | None:
-        """The span of the next token, its text and its id; None if none is certain."""
+    def find(self, text: bytes, at: int, final: bool) -> tuple[list[Key], int]:
+        """The tokens from a place on that are certain, and where another may begin, given more text."""
+        found: list[Key] = []
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
             if not final and self._finder.could_grow(text, at):
-                return None
+                return found, at
             length = self._finder.longest(text, at)
             if length:
                 key = text[at : at + length]
-                return at, at + length, key.decode(), self._ids[key]
-            at += 1
-        return None
-
-    def first_open(self, text: bytes, at: int) -> int:
-        """The first place from `at` on where a token could begin, given more text."""
-        while self._first is not None and (place := self._first.search(text, at)):
-            at = place.start()
-            if self._finder.could_grow(text, at):
-                return at
-            at += 1
-        return len(text)
+                found.append(Key(at, at + length, key.decode(), self._ids[key]))
+            at += length or 1
+        return found, len(text)
 
     def rests(self, text: bytes, at: int) -> Iterator[bytes]:
         """Yield what makes a token of the end of the text, which begins from `at` on: what it has besides."""

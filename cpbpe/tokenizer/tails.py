@@ -6,7 +6,7 @@ would be encoded again with each piece that may come next. But what follows chan
 three steps.
 
 - Let T be one chunk, and M what follows. If the first id of TM that reaches the end of T goes beyond it, it
-  is a piece that begins with T[i:] for some i, and the ids before it are those of T[:i], as `endings.py`
+  is a piece that begins with T[i:] for some i, and the ids before it are those of T[:i], as `completions.py`
   says. Otherwise they are those of T; or of T[:e], if with M the chunk already ends at e.
 - So all ids that can be are those of a few texts T[:i], and one more. A place where each of them has a
   boundary is one where TM has a boundary, whatever M is; and before it all have the ids of T up to there.

@@ -18,7 +18,7 @@ from cpbpe.model.spec import SplitSpec
 from cpbpe.text.charsmap_build import charsmap_from_rules
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.split_probes import is_probed
-from cpbpe.tokenizer import endings, tails
+from cpbpe.tokenizer import completions, tails
 from tests.bytes.models import AS_IT_IS, OWN, model
 from tests.split.patterns import PATTERNS as SPELLINGS
 from tests.support import tiers, wheels, zoo
@@ -202,9 +202,9 @@ def check_long(tok: cpbpe.Tokenizer, prompt: str, mores: list[str], monkeypatch:
         found.append(tails.stable_cut(*given))
         return found[-1]
 
-    monkeypatch.setattr(endings, "stable_cut", stable_cut)
+    monkeypatch.setattr(completions, "stable_cut", stable_cut)
     short = check(tok, prompt, mores)
-    monkeypatch.setattr(endings, "stable_cut", lambda *given: (0, []))
+    monkeypatch.setattr(completions, "stable_cut", lambda *given: (0, []))
     whole = tok.completions(prompt)
     assert (short.ids, short.unstable, short.rest) == (whole.ids, whole.unstable, whole.rest), prompt
     assert {end.ids for end in short.endings} == {end.ids for end in whole.endings}, prompt
