@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.engine.ends import Dropout, Ends, between, reseeded
-from cpbpe.lazy import importing, numpy
+from cpbpe.lazy import importing
 from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.merging import mixed
 from cpbpe.text.utf8 import character_positions, text_of
@@ -25,7 +25,7 @@ from cpbpe.tokenizer.special_tokens import FoundToken, Row, SpecialFinder, Speci
 from cpbpe.tokenizer.special_tokens import as_bytes as bytes_of
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Aligned, AlignedArrays, Engine, Ids, Places, Text
+    from cpbpe.engine.protocol import Aligned, AlignedArrays, Engine, Ids, Places, Span, Text
     from cpbpe.tokenizer.encoding import Part
 
 Result = TypeVar("Result")
@@ -118,9 +118,13 @@ class SpecialEncoder:
         row = self.split(text)
         if len(row) == 1:
             return self.first.encode_array(text, threads, ends)
+        with importing:
+            import numpy as np
         engines = self._engines_of(row)
         parts = [
-            _array(part.id) if isinstance(part, FoundToken) else next(engines).encode_array(part, threads)
+            np.array([part.id], np.uint32)
+            if isinstance(part, FoundToken)
+            else next(engines).encode_array(part, threads)
             for part in row
         ]
         return _joined(parts, ends)
@@ -156,11 +160,7 @@ class SpecialEncoder:
         if len(row) == 1:
             return self.first.align(text, chars, as_bytes, dropout)
         ids, pieces, spans = self.align_row(row, as_bytes, dropout)
-        data = text.encode() if isinstance(text, str) else text
-        if chars and not data.isascii():
-            places = character_positions(data)
-            spans = [(places[begin], places[end]) for begin, end in spans]
-        return ids, pieces, spans
+        return ids, pieces, _in_characters(text, spans) if chars else spans
 
     def align_row(self, row: Row, as_bytes: bool, dropout: Dropout | None) -> Aligned:
         """The tokens of a row. Positions count bytes, even if its segments are str."""
@@ -196,22 +196,18 @@ class SpecialEncoder:
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
             return self.first.encode_batch(texts, threads, ends)
-        encoded = self._segments(rows, lambda engine, segments: engine.encode_batch(segments, threads))
-        ids = [
-            next(encoded)
-            if len(row) == 1
-            else [id for part in row for id in ([part.id] if isinstance(part, FoundToken) else next(encoded))]
-            for row in rows
-        ]
+        made = self._parts(rows, lambda engine, texts: engine.encode_batch(texts, threads), lambda id: [id])
+        ids = [parts[0] if len(parts) == 1 else [*chain.from_iterable(parts)] for parts in made]
         return ids if ends is None else [between(own, *ends) for own in ids]
 
     def count_batch(self, texts: list[Text], threads: int) -> list[int]:
         rows = [self.split(text) for text in texts]
-        counts = self._segments(rows, lambda engine, segments: engine.count_batch(segments, threads))
-        return [sum(1 if isinstance(part, FoundToken) else next(counts) for part in row) for row in rows]
+        made = self._parts(rows, lambda engine, texts: engine.count_batch(texts, threads), lambda id: 1)
+        return list(map(sum, made))
 
     def encode_arrays(self, texts: list[Text], threads: int, ends: Ends | None = None) -> tuple[Ids, Places]:
-        np = numpy()
+        with importing:
+            import numpy as np
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
             return self.first.encode_arrays(texts, threads, ends)
@@ -220,13 +216,10 @@ class SpecialEncoder:
             ids, offsets = engine.encode_arrays(segments, threads)
             return np.split(ids, offsets[1:-1]) if segments else []
 
-        encoded = self._segments(rows, encode)
-        parts, offsets = [np.zeros(0, np.uint32)], [0]
-        for row in rows:
-            own = [_array(part.id) if isinstance(part, FoundToken) else next(encoded) for part in row]
-            parts.append(_joined(own, ends))
-            offsets.append(offsets[-1] + len(parts[-1]))
-        return np.concatenate(parts), np.array(offsets, np.int64)
+        parts = [
+            _joined(own, ends) for own in self._parts(rows, encode, lambda id: np.array([id], np.uint32))
+        ]
+        return np.concatenate(parts), np.cumsum([0, *map(len, parts)], dtype=np.int64)
 
     def align_batch(
         self,
@@ -250,7 +243,8 @@ class SpecialEncoder:
         self, texts: list[Text], threads: int, chars: bool | None, dropout: Dropout | None = None
     ) -> AlignedArrays:
         """Likewise."""
-        np = numpy()
+        with importing:
+            import numpy as np
         rows = [self.split(text) for text in texts]
         if all(len(row) == 1 for row in rows):
             return self.first.align_arrays(texts, threads, chars, dropout)
@@ -279,46 +273,53 @@ class SpecialEncoder:
         self, text: Text, row: Row, chars: bool | None, dropout: Dropout | None
     ) -> tuple[Ids, Places, list[tuple[int, bytes]]]:
         """The ids of one text, their spans, and the unknown pieces with their positions."""
-        np = numpy()
-        data = text.encode() if isinstance(text, str) else text
-        ids, pieces, listed = self.align_row(row, True, dropout)
-        spans = np.array(listed, np.int64).reshape(-1, 2)
-        if (isinstance(text, str) if chars is None else chars) and not data.isascii():
-            spans = np.array(character_positions(data), np.int64)[spans]
+        with importing:
+            import numpy as np
+        ids, pieces, spans = self.align_row(row, True, dropout)
+        if isinstance(text, str) if chars is None else chars:
+            spans = _in_characters(text, spans)
         engine = self.first
         unknown = [
             (at, pieces[at])
             for at, id in enumerate(ids)
             if id < engine.size and engine.kind(id) == PieceType.UNKNOWN
         ]
-        return np.array(ids, np.uint32), spans, unknown
+        return np.array(ids, np.uint32), np.array(spans, np.int64).reshape(-1, 2), unknown
 
-    def _segments(
-        self, rows: list[Row], make: Callable[[Engine, list[Text]], Iterable[Result]]
-    ) -> Iterator[Result]:
-        """What `make` makes of every segment, in order; it gets all segments of an engine at once."""
+    def _parts(
+        self,
+        rows: list[Row],
+        make: Callable[[Engine, list[Text]], Iterable[Result]],
+        of_token: Callable[[int], Result],
+    ) -> list[list[Result]]:
+        """What becomes of each part of each row; `make` gets all segments of an engine at once."""
+        made: Iterator[Result]
         if self.finder is None or self.finder.odd is None:
             first: list[Any] = [row[0] for row in rows]
             later: list[Any] = [part for row in rows for part in row[2::2]]
             firsts, laters = iter(make(self.first, first)), iter(make(self.later, later))
-            for row in rows:
-                yield next(firsts)
-                yield from islice(laters, len(row) // 2)
-            return
-        engines = [engine for row in rows for engine in self._engines_of(row)]
-        segments: dict[Engine, list[Any]] = {}
-        parts = (part for row in rows for part in row[::2])
-        for engine, part in zip(engines, parts, strict=True):
-            segments.setdefault(engine, []).append(part)
-        made = {engine: iter(make(engine, texts)) for engine, texts in segments.items()}
-        for engine in engines:
-            yield next(made[engine])
+            made = (one for row in rows for one in (next(firsts), *islice(laters, len(row) // 2)))
+        else:
+            engines = [engine for row in rows for engine in self._engines_of(row)]
+            segments: dict[Engine, list[Any]] = {}
+            parts = (part for row in rows for part in row[::2])
+            for engine, part in zip(engines, parts, strict=True):
+                segments.setdefault(engine, []).append(part)
+            results = {engine: iter(make(engine, texts)) for engine, texts in segments.items()}
+            made = (next(results[engine]) for engine in engines)
+        return [
+            [of_token(part.id) if isinstance(part, FoundToken) else next(made) for part in row]
+            for row in rows
+        ]
 
 
-def _array(id: int) -> Ids:
-    """An array of one id."""
-    array: Ids = numpy().array([id], numpy().uint32)
-    return array
+def _in_characters(text: Text, spans: list[Span]) -> list[Span]:
+    """Spans that count bytes of a text, as spans that count its characters."""
+    data = text.encode() if isinstance(text, str) else text
+    if data.isascii():
+        return spans
+    places = character_positions(data)
+    return [(places[begin], places[end]) for begin, end in spans]
 
 
 def _joined(parts: list[Ids], ends: Ends | None) -> Ids:
@@ -326,9 +327,10 @@ def _joined(parts: list[Ids], ends: Ends | None) -> Ids:
     front, back, reverse = ends or (None, None, False)
     if reverse:
         parts = [part[::-1] for part in reversed(parts)]
-    around = ([] if id is None else [_array(id)] for id in (front, back))
-    joined: Ids = numpy().concatenate([*next(around), *parts, *next(around)])
-    return joined
+    with importing:
+        import numpy as np
+    first, last = ([] if id is None else [np.array([id], np.uint32)] for id in (front, back))
+    return np.concatenate([*first, *parts, *last])
 
 
 def _rows_of(aligned: AlignedArrays) -> Iterator[tuple[Ids, Places, list[tuple[int, bytes]]]]:
