@@ -17,10 +17,11 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import SupportsIndex, TypeVar, cast
 
-from cpbpe.checks import checked_limit, checked_text, utf8
+from cpbpe.checks import Text, checked_limit, checked_text, utf8
 from cpbpe.engine.protocol import Engine, Span
-from cpbpe.text.unicode_forms import is_stable
+from cpbpe.text.unicode_forms import last_boundary
 from cpbpe.text.utf8 import SPACE, is_inside, valid_character
+from cpbpe.text.utf8 import certain as complete
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
@@ -44,7 +45,7 @@ def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: Sup
     inside a character.
     """
     limit = _limit(plan, max_tokens, 0)
-    given = _checked(text, "truncate")
+    given = checked_text(text, "truncate")
     return cast(AnyText, given[: _Cutter(facts, _for_parts(plan, given), limit).end(given, 0)])
 
 
@@ -61,7 +62,7 @@ def split(
     shared = checked_limit(overlap, "overlap")
     if shared >= limit:
         raise ValueError(f"overlap is {shared}, and must be less than max_tokens, which is {limit}")
-    given = _checked(text, "split")
+    given = checked_text(text, "split")
     parts = _Cutter(facts, _for_parts(plan, given), limit).parts(given, shared)
     return [cast(AnyText, given[begin:end]) for begin, end in parts]
 
@@ -76,12 +77,7 @@ def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
     return limit - plan.around
 
 
-def _checked(text: AnyText, method: str) -> AnyText:
-    given: AnyText = checked_text(text, method)  # type: ignore[assignment]
-    return given
-
-
-def _for_parts(plan: EncodePlan, text: AnyText) -> EncodePlan:
+def _for_parts(plan: EncodePlan, text: Text) -> EncodePlan:
     """The plan for the parts of a text. The whole text is searched for tokens that it must not hold.
 
     So a refusal does not depend on where the text is cut, nor on how much of it is encoded for that.
@@ -106,7 +102,7 @@ class _Cutter:
             self._longest_special = max(map(len, plan.encoder.finder.ids), default=0)
             self._is_odd = plan.encoder.finder.odd is not None
 
-    def parts(self, text: str | bytes, overlap: int) -> Iterator[tuple[int, int]]:
+    def parts(self, text: Text, overlap: int) -> Iterator[tuple[int, int]]:
         """The span of every part of a text."""
         begin = end = 0
         while end < len(text):
@@ -122,7 +118,7 @@ class _Cutter:
             end = new
             yield begin, end
 
-    def _starts(self, text: str | bytes, begin: int, end: int, overlap: int) -> Iterator[int]:
+    def _starts(self, text: Text, begin: int, end: int, overlap: int) -> Iterator[int]:
         """Where the last tokens of a part begin, encoded by itself, except for its first token."""
         data = utf8(text[begin:end], "split")
         _, _, spans = self._encoder.align(data, False, True)
@@ -131,7 +127,7 @@ class _Cutter:
             if place > spans[i - 1][0] and not is_inside(data, place):
                 yield begin + _length(text, data, place)
 
-    def end(self, text: str | bytes, begin: int) -> int:
+    def end(self, text: Text, begin: int) -> int:
         """Where the longest part that begins at `begin` ends; `begin` itself if nothing fits."""
         size = len(text) if self._is_odd else self._window
         while True:
@@ -181,7 +177,12 @@ class _Cutter:
             engine = engine_at(row, last, engine.first, engine.later)
         if first > self._limit:
             return first
-        certain = at + self._certain_bytes(data[at:])
+        # (Normalizing looks at most `lookahead` bytes ahead.)
+        certain = len(data) - max(self._facts.lookahead, self._longest_special)
+        if form := self._facts.spec.normalizer.unicode_form:
+            text = data[at : at + complete(data[at:])[1]].decode(errors="surrogateescape")
+            final = text[: last_boundary(form, text) or 0]
+            certain = min(certain, at + len(final.encode(errors="surrogateescape")))
         count = bisect_right(spans, certain, first, key=itemgetter(1)) - first
         if count <= self._limit - first:
             return 0
@@ -189,18 +190,8 @@ class _Cutter:
         in_segment = self._certain_in_segment(data[at:], engine, ids[some], pieces[some])
         return first + in_segment if in_segment else 0
 
-    def _certain_bytes(self, data: bytes) -> int:
-        """How many bytes of a segment are normalized in the same way, whatever follows the segment.
-
-        Normalizing looks at most `lookahead` bytes ahead.
-        """
-        certain = len(data) - max(self._facts.lookahead, self._longest_special)
-        if form := self._facts.spec.normalizer.unicode_form:
-            certain = min(certain, _boundary(form, data))
-        return certain
-
     def _certain_in_segment(self, data: bytes, engine: Engine, ids: list[int], pieces: list[bytes]) -> int:
-        """The same for one segment of a text, of its tokens in what is normalized in the same way.
+        """The same for tokens of a segment, in the part that is normalized in the same way, whatever follows.
 
         They spell the beginning of the normalized text, and in that, everything before a cut has its final
         tokens. (None of them is a run of unknown characters that goes on after the cut: it would do so in the
@@ -224,7 +215,7 @@ class _Cutter:
             return 0
         return bisect_right(lengths, engine.cut(spelled))
 
-    def _first_character(self, text: str | bytes, begin: int) -> int:
+    def _first_character(self, text: Text, begin: int) -> int:
         """Where the first character of a part, or its first special token, ends, after any spaces before it.
 
         The spaces belong to no token.
@@ -253,20 +244,6 @@ class _Cutter:
         )
 
 
-def _boundary(form: str, data: bytes) -> int:
-    """The last place in a text before which its Unicode normal form is final, whatever follows."""
-    end = len(data)
-    while end > 0:
-        begin = end - 1
-        while begin > 0 and is_inside(data, begin):
-            begin -= 1
-        character = valid_character(data, begin)
-        if character is None or len(character) != end - begin or is_stable(form, character.decode()):
-            return begin
-        end = begin
-    return 0
-
-
-def _length(text: str | bytes, data: bytes, end: int) -> int:
+def _length(text: Text, data: bytes, end: int) -> int:
     """A position in the bytes of a text, as a position in the text."""
     return end if isinstance(text, bytes) else len(data[:end].decode())
