@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 from threading import RLock
 from typing import Any, Generic, TypeVar, overload
 
@@ -64,15 +62,3 @@ class Kept(dict[K, T]):
         if len(self) >= MAX_KEPT:
             self.clear()
         self[key] = value
-
-
-def imported(name: str) -> Any:
-    """A module, imported as the top of this file says."""
-    with importing:
-        return import_module(name)
-
-
-@cache
-def numpy() -> Any:
-    """The module numpy."""
-    return imported("numpy")

@@ -214,7 +214,7 @@ def function():
     from ..model import spec
     class Inner:
         import cpbpe.errors
-    return lazy.imported("cpbpe.compat"), import_module("google.protobuf"), imported(f"cpbpe.{near}")
+    return importlib.import_module("cpbpe.compat"), import_module("google.protobuf"), __import__(f"x.{near}")
 """
     known = dict.fromkeys(
         ["cpbpe", "cpbpe.lazy", "cpbpe.text", "cpbpe.text.finder", "cpbpe.tokenizer.near", "cpbpe.model.spec"]

@@ -7,9 +7,10 @@ a `ModelSpec`; `steps` shows how a text becomes ids, one merge after the other.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     from cpbpe.reference.encoding import ReferenceEngine
@@ -29,4 +30,5 @@ def __getattr__(name: str) -> object:
     """Import what is asked for: the core needs only small parts of this folder."""
     if name not in _LATER:
         raise AttributeError(f"module 'cpbpe.reference' has no attribute {name!r}")
-    return getattr(imported(_LATER[name]), name)
+    with importing:
+        return getattr(import_module(_LATER[name]), name)

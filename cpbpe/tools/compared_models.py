@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.model.spec import PieceType
 from cpbpe.text.utf8 import BYTES_OF_LETTERS, is_valid_utf8
 from cpbpe.tokenizer.loading import load
@@ -106,7 +107,8 @@ def _ours(name: str, tok: Tokenizer) -> Subject:
 def _of_another_library(name: str, path: str) -> Subject:
     library, _, rest = path.partition(":")
     try:
-        module = imported(library)
+        with importing:
+            module: Any = import_module(library)
     except ImportError as error:
         raise ModelError(
             f"{library}: models are of that library, which is not installed: pip install {library}"

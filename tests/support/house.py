@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-IMPORTERS = {"import_module", "imported", "__import__"}
+IMPORTERS = {"import_module", "__import__"}
 """Functions that import the module whose name they are given."""
 GENERATED = re.compile(r"_pb2\.pyi?$")
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from hashlib import sha1, sha256
 from pathlib import Path
 
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 _BYTES = 256
 
@@ -96,8 +96,9 @@ def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) 
 
 def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) -> None:
     """Write ranks as a `.tiktoken` file."""
-    data: bytes = imported("cpbpe.model.formats.tiktoken").write_ranks(bpe_ranks)
-    Path(tiktoken_bpe_file).write_bytes(data)
+    with importing:
+        from cpbpe.model.formats.tiktoken import write_ranks
+    Path(tiktoken_bpe_file).write_bytes(write_ranks(bpe_ranks))
 
 
 def data_gym_to_mergeable_bpe_ranks(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from cpbpe.compat.tiktoken.core import Encoding, registered
 from cpbpe.compat.tiktoken.openai_public import ENCODING_CONSTRUCTORS as _PUBLIC
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 
 ENCODINGS: dict[str, Encoding] = registered.made
 """Those that have been made."""
@@ -22,7 +23,8 @@ _THEIRS = "tiktoken_ext.openai_public"
 def _plugins() -> list[str]:
     """The names of the plugins that are installed."""
     try:
-        package = imported("tiktoken_ext")
+        with importing:
+            package = import_module("tiktoken_ext")
     except ModuleNotFoundError:
         return []
     found = pkgutil.iter_modules(package.__path__, "tiktoken_ext.")
@@ -35,7 +37,8 @@ def _constructors() -> dict[str, Callable[[], dict[str, Any]]]:
     if ENCODING_CONSTRUCTORS is None:
         known = dict(_PUBLIC)
         for name in _plugins():
-            own = getattr(imported(name), "ENCODING_CONSTRUCTORS", None)
+            with importing:
+                own = getattr(import_module(name), "ENCODING_CONSTRUCTORS", None)
             if own is None:
                 raise ValueError(f"tiktoken plugin {name} does not define ENCODING_CONSTRUCTORS")
             if twice := sorted(known.keys() & own.keys()):

@@ -9,7 +9,7 @@ from typing import Any
 
 from cpbpe.compat.tokenizers.added import FLAGS, AddedToken
 from cpbpe.errors import ModelError
-from cpbpe.lazy import imported, kept
+from cpbpe.lazy import importing, kept
 from cpbpe.model.files import read_model_file
 from cpbpe.model.formats.registry import JSON, format_of
 from cpbpe.model.formats.tokenizer_json import added
@@ -61,8 +61,9 @@ class ModelFile:
         """The file of a model that is loaded."""
         new = cls(model, None, None)
         if model.spec.alphabet == "bytes":
-            writing = imported("cpbpe.model.formats.tokenizer_json.byte_level")
-            new._given = writing.without_merges(new.spec)
+            with importing:
+                from cpbpe.model.formats.tokenizer_json.byte_level import without_merges
+            new._given = without_merges(new.spec)
         return new
 
     @property
@@ -121,7 +122,9 @@ class ModelFile:
             return self._given.get("pre_tokenizer")
         if not self._names.user_defined and self.spec.normalizer.prefix_before_space:
             return None
-        return imported("cpbpe.model.formats.tokenizer_json.writing").pre_tokenizer(self.spec)
+        with importing:
+            from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
+        return pre_tokenizer(self.spec)
 
     def decoder(self) -> Any:
         """The steps of decoding."""

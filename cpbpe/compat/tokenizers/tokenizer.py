@@ -25,7 +25,7 @@ from cpbpe.compat.tokenizers.encoding import (
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
 from cpbpe.compat.tokenizers.processors import PostProcessor, template_of, without_template
 from cpbpe.compat.tokenizers.texts import Chunks, Normalizer, Texts, Words
-from cpbpe.lazy import imported
+from cpbpe.lazy import importing
 from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
@@ -152,11 +152,10 @@ class Tokenizer:
 
     def save(self, path: str | os.PathLike[str], pretty: bool = True) -> None:
         """Write the tokenizer.json. An existing file is replaced at once, never half written."""
-        writing = imported("cpbpe.model.writing")
-        name = writing.saving_path(
-            path, "save", "to write to an open file, use file.write(tokenizer.to_str())"
-        )
-        writing.write_all({name: self.to_str(pretty).encode()})
+        with importing:
+            from cpbpe.model.writing import saving_path, write_all
+        name = saving_path(path, "save", "to write to an open file, use file.write(tokenizer.to_str())")
+        write_all({name: self.to_str(pretty).encode()})
 
     # --- Encoding ---------------------------------------------------------------------------------
 
