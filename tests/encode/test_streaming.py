@@ -62,7 +62,7 @@ def test_long_texts(name: str, engine: str) -> None:
 def test_tables_are_made_when_needed_and_go_with_the_tokenizer() -> None:
     tok = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
     tok.decode(tok.encode("text"))
-    held = {"engine", "special", "file"}
+    held = {"engine", "special", "source"}
     assert vars(tok.facts).keys() == held
     tok.stream_decoder()
     tok.stream_decoder(skip_special_tokens=False)

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from cpbpe import ModelSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.steps import pieces_of, splits_of
 from cpbpe.model.spec import Carried
-from cpbpe.tokenizer import verifying
 from tests.support import budget, json_files, tiers, zoo
 from tests.support.json_files import differing, ids_of, spec_of, texts_for, theirs, written
 
@@ -428,7 +428,7 @@ def test_a_library_that_does_something_else_is_noticed(
     with pytest.raises(cpbpe.ConversionError, match=r"^nothing was written: tokenizers .* for example for '"):
         cpbpe.convert(source, made)
     assert not made.exists()
-    monkeypatch.setattr(verifying, "version", lambda name: "0.19.1")
+    monkeypatch.setattr(metadata, "version", lambda name: "0.19.1")
     assert cpbpe.convert(source, made).tried is None
 
 

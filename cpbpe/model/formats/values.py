@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cpbpe.errors import ConversionError
+from cpbpe.lazy import importing
 from cpbpe.model.spec import ModelSpec, Settings
-from cpbpe.spelling import advised, given
 
 
 class Difference(NamedTuple):
@@ -62,6 +62,8 @@ def refuse(differences: Sequence[Difference], allowed: bool, doing: str, way_out
     `doing` says what cannot be done, and `way_out` is spelled as in Python.
     """
     if differences and not allowed:
+        with importing:
+            from cpbpe.spelling import advised, given
         shown = "; ".join(map(described, differences[:3]))
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
         way_out = way_out.replace("allow_differences=True", given("allow_differences", True))
