@@ -160,6 +160,11 @@ class Characters(Witnesses):
         return next(free, "")
 
     @kept
+    def _separates(self) -> bool:
+        """Whether there is a separator, and no rule and no user-defined piece has it."""
+        return bool(self._separator) and not self._sources.mentions(self._separator)
+
+    @kept
     def _merged(self) -> frozenset[int]:
         """The pieces, UNUSED ones included, that their own characters merge into; and user-defined ones.
 
@@ -331,8 +336,7 @@ class Characters(Witnesses):
         found = self._first(id, tries)
         if found is not None:
             return found
-        mark = self._separator
-        if sources or not mark or self._sources.mentions(mark):
+        if sources or not self._separates:
             return Reason("no-witness", "no text was found that yields it", False)
         return never
 
