@@ -308,6 +308,19 @@ def test_lists_in_the_core_are_complete() -> None:
     nothing(sorted(wrong), "lists that have other files than there are")
 
 
+def test_rooms_of_the_core_import_one_way() -> None:
+    """The order stands in the table of `lib.rs`; the rooms of one row may use each other."""
+    source = ROOT / "core" / "cpbpe" / "src"
+    rows = re.findall(r"^//! \| (`.*?) +\|", (source / "lib.rs").read_text(), re.M)
+    floors = {room: number for number, row in enumerate(rows) for room in re.findall(r"`(\w+)`", row)}
+    there = {path.name.removesuffix(".rs") for path in source.iterdir()} - {"lib"}
+    assert set(floors) == there, "the table of lib.rs has every room"
+    edges = list(house.rust_imports(source))
+    assert len(edges) > 100
+    wrong = [edge for edge in edges if floors.get(edge.target, len(rows)) > floors[edge.source]]
+    nothing([f"{edge.place}: {edge.target}" for edge in wrong], "a room uses only those above it")
+
+
 def test_files_that_are_named_exist() -> None:
     """Paths of this project in comments, docstrings and pages: what is moved leaves no stale pointers."""
     sources = [path for pattern in NAMES_FILES for path in ROOT.glob(pattern)]

@@ -106,6 +106,17 @@ def _name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def rust_imports(folder: Path) -> Iterator[Import]:
+    """Which rooms of a crate use which others: every `crate::room` in its files, but for `lib.rs`."""
+    for path in sorted(folder.rglob("*.rs")):
+        inside = path.relative_to(folder)
+        room = inside.parts[0].removesuffix(".rs")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for target in re.findall(r"\bcrate::([a-z_]+)", line.partition("//")[0]):
+                if target != room and room != "lib":
+                    yield Import(room, target, f"{inside.as_posix()}:{number}")
+
+
 def cycles(edges: Sequence[Import]) -> list[list[Import]]:
     """For every module that lies on a cycle the shortest one through it; each cycle once."""
     graph: dict[str, dict[str, Import]] = {}

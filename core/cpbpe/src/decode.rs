@@ -7,9 +7,8 @@ use crate::lazy::{Lazy, Made};
 use crate::memory::{with_room, Grow};
 use crate::text::normalize::{Normalizer, NormalizerOptions, Source, Spaces};
 use crate::text::utf8::{self, swap_spaces, REPLACEMENT};
-use crate::vocab::piece_type;
 use crate::vocab::vocabulary::byte_of;
-use crate::vocab::Vocab;
+use crate::vocab::{piece_type, Vocab};
 use crate::watch::{in_parts, Check};
 
 /// Stands for a piece that the vocabulary does not have: no piece has this id.
@@ -449,7 +448,7 @@ impl<'a> Text<'a> {
 // --- With spans ----------------------------------------------------------------------------------
 //
 // Ids or pieces -> text, with the part of the text that each stands for. The same steps as `of_decoded` in
-// `cpbpe/compat/sentencepiece/results.py`; and those of `decode.rs`, which does not say where anything is.
+// `cpbpe/compat/sentencepiece/results.py`; and those above, which do not say where anything is.
 
 /// Longer texts are no pieces: sentencepiece refuses a model with one.
 const MAX_PIECE: usize = 8000;

@@ -26,12 +26,12 @@
 //!
 //! * `cache/mod.rs`: lines without a check of bounds, results copied four ids at a time: 1.3, 1.3 and 1.4. The
 //!   caller must make room for the ids, so `append_cached` and `append_singles` in `encode/output.rs`, `cache/entry.rs`
-//!   and their calls in `encode/encoder.rs` and `encode/split.rs` are unsafe, too.
+//!   and their calls in `encode/encoder.rs` are unsafe, too.
 //! * `memory.rs`: asking for memory ahead of time: 1.4, 1.5 and 1.3.
-//! * `machine.rs`, `machine/entries.rs`: two bytes read as one number (so does `text/places.rs`): 1.06, 1.1 and 1.1; and instructions that not
+//! * `machine.rs`: two bytes read as one number (so does `text/places.rs`): 1.06, 1.1 and 1.1; and instructions that not
 //!   every machine has, called by `encode/encoder.rs` where it has: 1.3, 1.1 and 1.2 (on an Intel Xeon). More of them in
 //!   `text/normalize.rs`, and in `split/block.rs`, called by `split/scanner.rs`, for the splitting alone: 3.4, 2.5 and
-//!   3.6.
+//!   3.6. They need a `Vector`, which there is only where the machine has been asked for them.
 //! * `decode.rs`: texts copied 16 bytes at a time: 3.0, 2.9 and 2.5.
 //! * `memory.rs`: an allocator, which cannot be written in safe code, and `zeros`, which gets memory that the system
 //!   has filled with zeros already.
@@ -59,8 +59,8 @@ pub mod watch;
 
 pub use decode::{DecodedSpans, DecodedTexts, NO_ID};
 pub use encode::{
-    join, AlignOptions, AlignedTexts, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Lines, Place, Scratch,
-    Slices, Texts, Token,
+    join, AlignOptions, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Lines, Place, Scratch, Slices, Texts,
+    Token, Wanted,
 };
 pub use error::{Error, Halt};
 pub use lines::{decimal, read_ids, LineWriter, ReadIds};

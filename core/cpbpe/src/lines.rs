@@ -7,7 +7,7 @@ use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
 use crate::watch::Check;
 
-/// So many bytes are copied for every word, and the rest only of words that are longer.
+/// This many bytes are copied for every word, and the rest only of longer words.
 const SHORT: usize = 16;
 /// Whether to go on is checked once in this many ids.
 const STEP: usize = 1 << 16;

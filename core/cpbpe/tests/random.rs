@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{
-    AlignOptions, AlignedTexts, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch, NO_ID,
+    AlignOptions, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch, Wanted, NO_ID,
 };
 
 use chance::Chance;
@@ -119,8 +119,8 @@ fn columns_come_back(engine: &Engine, file: &[u8]) {
 fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOptions) {
     // Texts that are known to be UTF-8 among the others.
     let inputs: Vec<Input> = inputs.iter().map(|&(text, _)| (text, std::str::from_utf8(text).is_ok())).collect();
-    let mut runs: Vec<(usize, AlignedTexts)> = Vec::new();
-    engine.align_batch(&inputs[..], 2, options, NO_CHECK, &mut runs).unwrap();
+    let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
+    engine.encode_batch(&inputs[..], 2, Wanted::Spans(options), NO_CHECK, &mut runs).unwrap();
     let mut texts = inputs.iter().enumerate();
     for run in in_order(runs) {
         let mut begin = 0;
@@ -301,7 +301,7 @@ fn fast_is_slow() {
                 ends.front.into_iter().chain(ids).chain(ends.back).collect::<Vec<u32>>()
             };
             let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-            engine.encode_batch(&inputs[..], 2, ends, NO_CHECK, &mut runs).unwrap();
+            engine.encode_batch(&inputs[..], 2, Wanted::Ids(ends), NO_CHECK, &mut runs).unwrap();
             let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
             assert_eq!(ids, expected.iter().flat_map(between).collect::<Vec<u32>>());
         }
@@ -353,7 +353,10 @@ fn long_work_ends_when_it_is_asked_to() {
     for threads in [1, 3] {
         assert_eq!(engine.encode_parallel(&text, true, threads, stop), Err(Halt::Stopped));
         let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-        assert_eq!(engine.encode_batch(&inputs[..], threads, Ends::default(), stop, &mut runs), Err(Halt::Stopped));
+        assert_eq!(
+            engine.encode_batch(&inputs[..], threads, Wanted::Ids(Ends::default()), stop, &mut runs),
+            Err(Halt::Stopped)
+        );
         let (batch, ends) = (ids.repeat(3), [ids.len(), 2 * ids.len(), 3 * ids.len()]);
         let decoded = engine.decoder().decode_batch(&batch, &ends, threads, stop);
         assert_eq!(decoded.map(|_| ()), Err(Error::Stopped));

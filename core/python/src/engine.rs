@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::with_room;
 use cpbpe::watch::Check;
-use cpbpe::{AlignOptions, AlignedTexts, DecodedTexts, Dropout, Ends, Error, Lines, Scratch, Texts};
+use cpbpe::{AlignOptions, DecodedTexts, Dropout, EncodedTexts, Ends, Error, Lines, Scratch, Texts, Wanted};
 
 use crate::arrays;
 use crate::columns::{columns_of, dict_of, head_of};
@@ -89,7 +89,7 @@ impl Engine {
     ) -> PyResult<[Bound<'py, PyAny>; 2]> {
         let mut room = Room::default();
         let make = |count| Python::attach(|py| room.make(py, count, false));
-        let all = run(py, DETACH, |check| self.engine.gather_batch(texts, threads, ends, check, make))?;
+        let all = run(py, DETACH, |check| self.engine.gather_batch(texts, threads, Wanted::Ids(ends), check, make))?;
         let ids = room.ids(py, &all, threads)?;
         Ok([ids, arrays::offsets(py, texts.count(), all.lengths.into_iter())?.into_any()])
     }
@@ -98,7 +98,7 @@ impl Engine {
     fn tokens<'py>(
         &self,
         py: Python<'py>,
-        texts: &AlignedTexts,
+        texts: &EncodedTexts,
         begin: usize,
         end: usize,
         unknown: &[(usize, Vec<u8>)],
@@ -291,7 +291,9 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyList>> {
         let kept = items_of(texts)?;
         let (texts, ends) = (texts_of(&kept)?, ends_of(ends));
-        let encode = |lists: &mut Lists, check: Check| self.engine.encode_batch(&texts, threads, ends, check, lists);
+        let encode = |lists: &mut Lists, check: Check| {
+            self.engine.encode_batch(&texts[..], threads, Wanted::Ids(ends), check, lists)
+        };
         Lists::of(py, &self.ints, texts.len(), encode)
     }
 
@@ -385,7 +387,9 @@ impl Engine {
         let kept = items_of(texts)?;
         let texts = texts_of(&kept)?;
         let options = AlignOptions { characters: chars, dropout: dropout_of(dropout) };
-        let parts = results(py, |parts, check| self.engine.align_batch(&texts, threads, options, check, parts))?;
+        let parts = results(py, |parts, check| {
+            self.engine.encode_batch(&texts[..], threads, Wanted::Spans(options), check, parts)
+        })?;
         let _paused = PausedCollector::new(py);
         let mut aligned = with_room(texts.len()).map_err(halted)?;
         for part in parts {
@@ -415,7 +419,8 @@ impl Engine {
         with_texts(texts, |texts| {
             let mut room = Room::default();
             let make = |count| Python::attach(|py| room.make(py, count, true));
-            let all = run(py, DETACH, |check| self.engine.gather_aligned(texts, threads, options, check, make))?;
+            let all =
+                run(py, DETACH, |check| self.engine.gather_batch(texts, threads, Wanted::Spans(options), check, make))?;
             let (ids, spans) = (room.ids(py, &all, threads)?, room.spans(py, &all, threads)?);
             let offsets = arrays::offsets(py, texts.count(), all.lengths.into_iter())?;
             let unknown = list(py, all.unknown.into_iter(), |(at, text)| {

@@ -162,7 +162,8 @@ fn counted<'a>(
 /// The sentences that were skipped for one reason: how many, their bytes, and examples.
 type SkippedFields<'py> = (u64, u64, Vec<(u64, Bound<'py, PyBytes>)>);
 
-/// A counter of either family.
+/// A counter of either family. (There is one for each object of Python, so the difference in size does not matter.)
+#[allow(clippy::large_enum_variant)]
 enum Kind {
     Characters(train::Counter),
     Bytes(ByteCounter),

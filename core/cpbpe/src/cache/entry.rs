@@ -35,7 +35,7 @@ pub struct Key {
 pub struct Singles(pub u32);
 
 impl Singles {
-    /// So many, from there.
+    /// This many, from there.
     #[inline(always)]
     pub fn new(at: usize, count: usize) -> Singles {
         Singles(at as u32 | (count as u32) << 16)
@@ -114,6 +114,16 @@ impl Key {
             add(block);
         }
         (state[0] >> 8 | LONG << 56, state[1])
+    }
+
+    /// The halves of the key of a chunk in a text, after which at least 16 more bytes can be read.
+    #[inline(always)]
+    pub fn halves(text: &[u8], begin: usize, end: usize) -> [u64; 2] {
+        let (low, high) = match text[begin..].first_chunk() {
+            Some(bytes) if end - begin <= MAX_CHUNK => Key::short(bytes, end - begin),
+            _ => Key::long(&text[begin..end]),
+        };
+        [low, high]
     }
 
     /// The key of a chunk.

@@ -42,7 +42,7 @@ const MAX_MOVES: usize = 8;
 const MAX_SPILLED: usize = 1 << 19;
 /// If the texts of long chunks take more bytes than this, the cache is emptied.
 const MAX_TEXTS: usize = 1 << 20;
-/// So many times as much of both is kept for byte-level vocabularies, whose rare words have more ids. (8 MB of base64, or
+/// This many times as much of both is kept for byte-level vocabularies, whose rare words have more ids. (8 MB of base64, or
 /// of 25 languages, emptied the cache again and again, and took up to four times as long.)
 const MORE: usize = 4;
 
@@ -103,6 +103,13 @@ pub struct BatchLookup {
 impl Default for BatchLookup {
     fn default() -> BatchLookup {
         BatchLookup { entries: [PackedIds::ABSENT; BATCH], rest: [0; BATCH], rest_count: 0 }
+    }
+}
+
+impl BatchLookup {
+    /// Become that of no chunks.
+    pub fn clear(&mut self) {
+        self.rest_count = 0;
     }
 }
 
@@ -176,20 +183,20 @@ impl Cache {
     /// The ids of the chunk, if they are remembered.
     pub fn get(&self, key: Key) -> PackedIds {
         let home = self.line(key.hash);
-        match look::<Plain>(home, key) {
-            PackedIds::ABSENT if is_full(home) => look::<Plain>(self.line(key.other()), key),
+        match look(Plain, home, key) {
+            PackedIds::ABSENT if is_full(home) => look(Plain, self.line(key.other()), key),
             entry => entry,
         }
     }
 
     /// Look at the homes of at most `BATCH` chunks, and ask for the memory of what is not there.
     #[inline(always)]
-    pub fn find<M: Machine>(&self, keys: &[Key], lookup: &mut BatchLookup) {
+    pub fn find(&self, machine: impl Machine, keys: &[Key], lookup: &mut BatchLookup) {
         let BatchLookup { entries, rest, rest_count } = lookup;
         // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
-            let found = look::<M>(self.line(key.hash), key);
+            let found = look(machine, self.line(key.hash), key);
             *entry = found;
             if let Some(number) = rest.get_mut(without_ids) {
                 *number = i as u16;
@@ -220,7 +227,7 @@ impl Cache {
             match entry.not_packed() {
                 NotPacked::Absent => {
                     let key = keys[usize::from(i)];
-                    *entry = look::<Plain>(self.line(key.other()), key);
+                    *entry = look(Plain, self.line(key.other()), key);
                 }
                 NotPacked::Compare(place) => {
                     self.texts.get(self.spilled[place] as usize).into_iter().for_each(|text| prefetch(text))
@@ -335,15 +342,9 @@ impl Cache {
         true
     }
 
-    /// Remember the ids of a chunk. `fused`: an id that becomes one with the same id next to it.
-    pub fn put_chunk(&mut self, key: Key, chunk: &[u8], ids: &[u32], fused: Option<u32>) {
-        let fuses = fused.is_some() && (ids.first() == fused.as_ref() || ids.last() == fused.as_ref());
-        self.put(key, chunk, ids, fuses);
-    }
-
-    /// Remember the ids of a chunk, if there is memory for it. `fuses`: the first or the last may become one with an id
-    /// of its neighbour. Then its entry says that it must be compared, which makes `append_many` stop there.
-    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fuses: bool) {
+    /// Remember the ids of a chunk, if there is memory for it. `fused`: an id that becomes one with the same id next to it.
+    /// If the first or the last may do that, its entry says that it must be compared, which makes `append_many` stop there.
+    pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fused: Option<u32>) {
         if key.length() == TOO_LONG {
             return;
         }
@@ -355,6 +356,7 @@ impl Cache {
             return;
         }
         let aside = self.spilled.len();
+        let fuses = fused.is_some() && (ids.first() == fused.as_ref() || ids.last() == fused.as_ref());
         let compare = fuses || key.length() == LONG;
         let few = if compare { None } else { PackedIds::of_ids(ids, self.small_ids) };
         let result = few.unwrap_or_else(|| {
@@ -442,13 +444,13 @@ fn is_full(line: &[u64; LINE]) -> bool {
 
 /// Find a key in a line.
 #[inline(always)]
-fn look<M: Machine>(line: &[u64; LINE], key: Key) -> PackedIds {
-    M::look(line, key.halves).map_or(PackedIds::ABSENT, PackedIds)
+fn look(machine: impl Machine, line: &[u64; LINE], key: Key) -> PackedIds {
+    machine.look(line, key.halves).map_or(PackedIds::ABSENT, PackedIds)
 }
 
 // --- Chunks that were seen once ------------------------------------------------------------------
 //
-// Chunks that were seen once. Some kinds of chunks are remembered when they come for the second time: characters, and
+// Some kinds of chunks are remembered when they come for the second time: characters, and
 // long chunks of byte-level vocabularies. There are texts in which every one is another, and the memory for them took
 // more time than all the rest.
 //
@@ -465,7 +467,7 @@ const BITS: u32 = 3;
 /// After this many chunks, an eighth of the number of bits, it begins anew: one in a dozen that is new would count as seen.
 const MANY: u32 = 1 << 16;
 
-/// See the top of this file.
+/// See above.
 #[derive(Default)]
 pub struct Once {
     words: Vec<u64>,

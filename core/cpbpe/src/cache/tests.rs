@@ -1,6 +1,5 @@
 use super::*;
-use crate::cache::entry::Bytes;
-use crate::cache::entry::MAX_CHUNK;
+use crate::cache::entry::{Bytes, MAX_CHUNK};
 
 fn key(chunk: &[u8]) -> Key {
     let (low, high) = if chunk.len() > MAX_CHUNK {
@@ -18,7 +17,7 @@ fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
     let entry = cache.get(key(chunk));
     let same = cache.append(entry, chunk, &mut out);
     let mut lookup = BatchLookup::default();
-    cache.find::<Plain>(&[key(chunk)], &mut lookup);
+    cache.find(Plain, &[key(chunk)], &mut lookup);
     cache.find_rest(&[key(chunk)], &mut lookup);
     assert!(lookup.entries[0] == entry);
     let mut many = Vec::with_capacity(out.len() + ROOM + STEP);
@@ -59,7 +58,7 @@ fn never_lies(mut cache: Cache, pieces: u32) {
     for i in 0..300_000u32 {
         let (chunk, ids) = example(i);
         if chunk.len() >= 4 {
-            cache.put(key(&chunk), &chunk, &ids, false);
+            cache.put(key(&chunk), &chunk, &ids, None);
             assert_eq!(get(&cache, &chunk), Some(ids));
         }
         let (chunk, ids) = example(i / 2);
@@ -75,7 +74,7 @@ fn little_is_forgotten() {
     // Four fifths of the wide places.
     let all = SIZES[SIZES.len() - 1] * 8 / 5;
     for i in 0..all {
-        cache.put(key(&chunk(i)), &chunk(i), &[i % 32_000], false);
+        cache.put(key(&chunk(i)), &chunk(i), &[i % 32_000], None);
     }
     let kept = (0..all).filter(|&i| get(&cache, &chunk(i)) == Some(vec![i % 32_000])).count();
     assert!(kept as f64 > f64::from(all) * 0.975, "{kept} of {all}");
@@ -84,8 +83,8 @@ fn little_is_forgotten() {
 #[test]
 fn zeros_at_the_end_count() {
     let mut cache = Cache::new(32_000).unwrap();
-    cache.put(key(b"a"), b"a", &[1], false);
-    cache.put(key(b"a\0"), b"a\0", &[2], false);
+    cache.put(key(b"a"), b"a", &[1], None);
+    cache.put(key(b"a\0"), b"a\0", &[2], None);
     assert_eq!((get(&cache, b"a"), get(&cache, b"a\0"), get(&cache, b"a\0\0")), (Some(vec![1]), Some(vec![2]), None));
 }
 
@@ -93,7 +92,7 @@ fn zeros_at_the_end_count() {
 fn too_long_is_not_remembered() {
     let mut cache = Cache::new(32_000).unwrap();
     let chunk = [b'x'; 200];
-    cache.put(key(&chunk), &chunk, &[1], false);
+    cache.put(key(&chunk), &chunk, &[1], None);
     assert!(cache.get(key(&chunk)) == PackedIds::ABSENT);
 }
 
@@ -101,7 +100,7 @@ fn too_long_is_not_remembered() {
 fn the_same_hash_is_not_enough() {
     let mut cache = Cache::new(32_000).unwrap();
     let (one, other) = ([b'x'; 40], [b'y'; 40]);
-    cache.put(key(&one), &one, &[1], false);
+    cache.put(key(&one), &one, &[1], None);
     let entry = cache.get(key(&one));
     assert!(entry != PackedIds::ABSENT && !cache.append(entry, &other, &mut Vec::new()));
 }

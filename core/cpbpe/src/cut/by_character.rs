@@ -4,7 +4,7 @@
 //! others. Below, the same is done with vector instructions.
 
 use crate::cut::words::{character_before, four_at, is_space, number, Cutter, Words, BATCH, MAX_WORDS};
-use crate::machine::{Machine, Plain, Vector, BLOCK};
+use crate::machine::{Machine, Plain, BLOCK};
 use crate::vocab::characters::{code_point, is_odd, AFTER, BEFORE, ID, ONE, UNKNOWN};
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
@@ -27,20 +27,19 @@ pub struct CharacterSingles {
     end: usize,
 }
 
-impl CharacterSingles {
-    pub fn new() -> CharacterSingles {
+impl Default for CharacterSingles {
+    fn default() -> CharacterSingles {
         let none = [0; MAX_WORDS];
         CharacterSingles { ids: [0; ROOM + 1], begins: none, ends: none, opened: false, end: 0 }
     }
 }
 
 impl Words {
-    /// The places in `ids` of the singles before a word, or after the last one. `done`: up to where in the text ids
-    /// have been appended, before the first word.
+    /// The places in `ids` of the singles before a word, or after the last one.
     #[inline(always)]
-    pub fn character_singles(&self, i: usize, done: usize) -> (usize, usize) {
+    pub fn character_singles(&self, i: usize) -> (usize, usize) {
         let CharacterSingles { begins, ends, opened, end, .. } = &self.characters;
-        let from = if i == 0 { usize::from(done >= self.first) } else { usize::from(ends[i - 1]) + 1 };
+        let from = if i == 0 { usize::from(self.singles_begin >= self.first) } else { usize::from(ends[i - 1]) + 1 };
         let to = match i {
             _ if i == self.count => *end,
             0 if *opened => from,
@@ -52,7 +51,7 @@ impl Words {
     /// Whether the first single after the word before a word is a character with this id.
     #[inline(always)]
     pub fn is_after(&self, i: usize, id: Option<u32>) -> bool {
-        let (from, to) = if self.by_character { self.character_singles(i, 0) } else { (0, 0) };
+        let (from, to) = if self.by_character { self.character_singles(i) } else { (0, 0) };
         from < to && Some(self.characters.ids[from]) == id
     }
 }
@@ -61,19 +60,19 @@ impl Cutter<'_> {
     /// Whether the next batch should be cut by characters: because many are long, or because some are bytes that are not
     /// one id.
     #[inline(always)]
-    pub(super) fn is_by_character<M: Machine>(&self) -> bool {
+    pub(super) fn is_by_character(&self, machine: impl Machine) -> bool {
         let (mut others, mut marked) = (0, 0);
         // (One by one, a known character takes as long as a chunk in the cache; an UNKNOWN one takes less.)
-        let long_pays = M::MASKS || self.vocab.fused.is_some();
+        let long_pays = machine.vector().is_some() || self.vocab.fused.is_some();
         for at in (self.base..(self.base + BATCH).min(self.length)).step_by(BLOCK) {
             let Some(block) = self.padded[at..].first_chunk() else { break };
             if long_pays {
-                others += M::count_others(block);
+                others += machine.count_others(block);
             }
             if let Some(odd) = &self.joinable.singles.odd {
                 let left = self.length - at;
                 let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
-                marked |= M::marked(odd, block) & inside;
+                marked |= machine.marked(odd, block) & inside;
             }
         }
         marked != 0 || others >= MANY
@@ -81,11 +80,11 @@ impl Cutter<'_> {
 
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
     #[inline(always)]
-    pub(super) fn next_by_character<M: Machine>(&mut self, words: &mut Words) -> Option<()> {
+    pub(super) fn next_by_character(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
         words.first = self.base;
         #[cfg(target_arch = "x86_64")]
-        if M::MASKS {
-            return self.next_by_mask(words);
+        if let Some(vector) = machine.vector() {
+            return self.next_by_mask(vector, words);
         }
         self.next_one_by_one(words)
     }
@@ -158,12 +157,12 @@ impl Cutter<'_> {
         while self.base < stop {
             let block = self.padded[self.base..].first_chunk::<BLOCK>()?;
             let left = self.length - self.base;
-            let mut starts = Plain::starts(block);
+            let mut starts = Plain.starts(block);
             if left < BLOCK {
                 starts &= (1 << left) - 1;
             }
             let from = self.base - first;
-            Plain::places(starts, from as u8, found.places[found.count..].first_chunk_mut()?);
+            Plain.places(starts, from as u8, found.places[found.count..].first_chunk_mut()?);
             found.count += starts.count_ones() as usize;
             self.base += BLOCK;
         }
@@ -227,185 +226,194 @@ pub(super) struct Found {
     pub last: usize,
 }
 
-// --- With vector instructions --------------------------------------------------------------------
-//
-// From text of long characters to words, block by block; see `cut/by_character.rs`.
-//
-// Everything is as in `cut/words.rs`, but bit i stands for the character i of the block, not for its byte i. All that is
-// known about a block stays in registers. (To write down the characters of a batch first, and then to read them 64 at a
-// time, took twice as long: most of it was waiting for what had just been written.)
+#[cfg(target_arch = "x86_64")]
+mod by_mask {
+    //! From text of long characters to words, block by block; see `cut/by_character.rs`.
+    //!
+    //! Everything is as in `cut/words.rs`, but bit i stands for the character i of the block, not for its byte i. All that is
+    //! known about a block stays in registers. (To write down the characters of a batch first, and then to read them 64 at a
+    //! time, took twice as long: most of it was waiting for what had just been written.)
 
-/// What is asked about characters.
-const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
+    use super::*;
+    use crate::machine::Vector;
 
-impl Cutter<'_> {
-    /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
-    #[inline(always)]
-    pub(super) fn next_by_mask(&mut self, words: &mut Words) -> Option<()> {
-        let (first, padded) = (self.base, self.padded);
-        let singles = &mut words.characters;
-        // 1. What is known about the last character before the batch?
-        let (first_last, last_entry) = self.last_character()?;
-        let mut last = first_last;
-        singles.ids[0] = last_entry & ID;
-        let mut before = Before::new(last_entry, self.open.is_some(), first > 0 && padded[first - 1] >= 0x80);
-        let (mut begun, mut ended, mut kept) = (usize::from(self.open.is_some()), 0, 0);
-        let mut first_begins = false;
-        let stop = (first + BATCH).min(self.length + 1);
-        while self.base < stop {
-            // 2. The characters of the next block, and what is known about each.
-            let base = self.base;
-            let text = padded[base..].first_chunk()?;
-            let block = text.first_chunk::<BLOCK>()?;
-            let left = self.length - base;
-            let is_end = left < BLOCK;
-            let [others, mut starts] = Vector::kinds(block);
-            if is_end {
-                starts &= (1 << left) - 1;
+    /// What is asked about characters.
+    const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
+
+    impl Cutter<'_> {
+        /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
+        #[inline(always)]
+        pub(super) fn next_by_mask(&mut self, vector: Vector, words: &mut Words) -> Option<()> {
+            let (first, padded) = (self.base, self.padded);
+            let singles = &mut words.characters;
+            // 1. What is known about the last character before the batch?
+            let (first_last, last_entry) = self.last_character()?;
+            let mut last = first_last;
+            singles.ids[0] = last_entry & ID;
+            let mut before = Before::new(last_entry, self.open.is_some(), first > 0 && padded[first - 1] >= 0x80);
+            let (mut begun, mut ended, mut kept) = (usize::from(self.open.is_some()), 0, 0);
+            let mut first_begins = false;
+            let stop = (first + BATCH).min(self.length + 1);
+            while self.base < stop {
+                // 2. The characters of the next block, and what is known about each.
+                let base = self.base;
+                let text = padded[base..].first_chunk()?;
+                let block = text.first_chunk::<BLOCK>()?;
+                let left = self.length - base;
+                let is_end = left < BLOCK;
+                let [others, mut starts] = vector.kinds(block);
+                if is_end {
+                    starts &= (1 << left) - 1;
+                }
+                let cuts = vector.cuts(
+                    &self.joinable.bytes,
+                    &self.joinable.classes.tables,
+                    block,
+                    if base == 0 { 0 } else { padded[base - 1] },
+                );
+                let ids = singles.ids[1 + kept..].first_chunk_mut()?;
+                let flags = vector.entries(self.joinable.characters.table(), text, starts, FLAGS, ids);
+                let [cuts, long] = [cuts, others].map(|bits| vector.extract(bits, starts));
+                let block = Block { count: starts.count_ones(), flags, cuts, long, is_end };
+                // 3. Which of them begin and end words?
+                let joined = |pairs| self.joined(vector, pairs, starts, last);
+                let Group { begins, ends, keep } = before.next(&block, joined)?;
+                // 4. Write the places of these. Bit i of the begins stands for the character before the character i.
+                let from = base - first;
+                words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
+                let at = begun + (begins & 1) as usize;
+                let to = words.begins[at..].first_chunk_mut()?;
+                vector.places(vector.deposit(begins >> 1, starts), (from + 1) as u8, to);
+                let starts_and_end = starts | u64::from(is_end).wrapping_shl(left as u32);
+                vector.places(vector.deposit(ends, starts_and_end), from as u8, words.ends[ended..].first_chunk_mut()?);
+                vector.places(vector.extract(begins, keep), kept as u8, singles.begins[begun..].first_chunk_mut()?);
+                vector.places(vector.extract(ends, keep), kept as u8, singles.ends[ended..].first_chunk_mut()?);
+                first_begins |= base == first && begins & 1 != 0;
+                begun += begins.count_ones() as usize;
+                ended += ends.count_ones() as usize;
+                // 5. Of UNKNOWN characters side by side, only the first counts.
+                let inside = block.inside();
+                if keep & inside == inside {
+                    kept += block.count as usize;
+                } else {
+                    vector.keep(keep & inside, ids);
+                    kept += (keep & inside).count_ones() as usize;
+                }
+                if starts != 0 {
+                    last = base + starts.ilog2() as usize;
+                }
+                self.base += BLOCK;
             }
-            let cuts = Vector::cuts(self.joinable, block, if base == 0 { 0 } else { padded[base - 1] });
-            let ids = singles.ids[1 + kept..].first_chunk_mut()?;
-            let flags = Vector::entries(&self.joinable.characters, text, starts, FLAGS, ids);
-            let [cuts, long] = [cuts, others].map(|bits| Vector::extract(bits, starts));
-            let block = Block { count: starts.count_ones(), flags, cuts, long, is_end };
-            // 3. Which of them begin and end words?
-            let joined = |pairs| self.joined(pairs, starts, last);
-            let Group { begins, ends, keep } = before.next(&block, joined)?;
-            // 4. Write the places of these. Bit i of the begins stands for the character before the character i.
-            let from = base - first;
-            words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
-            let at = begun + (begins & 1) as usize;
-            let to = words.begins[at..].first_chunk_mut()?;
-            Vector::places(Vector::deposit(begins >> 1, starts), (from + 1) as u8, to);
-            let starts_and_end = starts | u64::from(is_end).wrapping_shl(left as u32);
-            Vector::places(Vector::deposit(ends, starts_and_end), from as u8, words.ends[ended..].first_chunk_mut()?);
-            Vector::places(Vector::extract(begins, keep), kept as u8, singles.begins[begun..].first_chunk_mut()?);
-            Vector::places(Vector::extract(ends, keep), kept as u8, singles.ends[ended..].first_chunk_mut()?);
-            first_begins |= base == first && begins & 1 != 0;
-            begun += begins.count_ones() as usize;
-            ended += ends.count_ones() as usize;
-            // 5. Of UNKNOWN characters side by side, only the first counts.
+            // (The first character of all is before the batch.)
+            let before_batch = if first_begins { first_last } else { first + usize::from(words.begins[0]).max(1) - 1 };
+            let start = self.open.unwrap_or(before_batch);
+            let end = kept + usize::from(self.base > self.length);
+            self.finish(words, Found { begun, ended, start, end, last });
+            Some(())
+        }
+
+        /// Of the characters of a block whose bits are set, those that some piece has after the character before them.
+        /// `starts`: where the characters begin. `last`: where the one before the block does.
+        #[inline(always)]
+        fn joined(&self, vector: Vector, pairs: u64, starts: u64, last: usize) -> Option<u64> {
+            let place = |i: u32| self.base + vector.deposit(1 << i, starts).trailing_zeros() as usize;
+            let (mut rest, mut joined) = (pairs, pairs);
+            while rest != 0 {
+                let i = rest.trailing_zeros();
+                rest &= rest - 1;
+                let left = if i == 0 { last } else { place(i - 1) };
+                let [left, right] = [left, place(i)].map(|at| four_at(self.padded, at));
+                let pair = self.joinable.pair(number(left?), number(right?));
+                joined ^= u64::from(!pair) << i;
+            }
+            Some(joined)
+        }
+    }
+
+    /// The characters of a block.
+    struct Block {
+        /// How many there are.
+        count: u32,
+        /// What is known about them; see `FLAGS`. (As in what follows, only the bits of characters count.)
+        flags: [u64; 4],
+        /// The cuts before characters that bytes allow.
+        cuts: u64,
+        /// Which characters are not ASCII.
+        long: u64,
+        /// Whether the text ends in the block.
+        is_end: bool,
+    }
+
+    impl Block {
+        /// The bits of its characters.
+        #[inline(always)]
+        fn inside(&self) -> u64 {
+            (1u64.wrapping_shl(self.count)).wrapping_sub(1) | u64::from(self.count < 64).wrapping_sub(1)
+        }
+    }
+
+    /// What is known about the character before a block.
+    struct Before {
+        /// Whether some piece has another character after it.
+        joins: bool,
+        odd: bool,
+        unknown: bool,
+        /// Whether there is a cut before it.
+        cut: bool,
+        /// Whether it is not ASCII.
+        long: bool,
+    }
+
+    /// Which characters of a block begin words (by the character after), which follow on words, and which count.
+    struct Group {
+        begins: u64,
+        ends: u64,
+        keep: u64,
+    }
+
+    impl Before {
+        /// Before a batch. `open`: it is in a word that has begun.
+        fn new(entry: u32, open: bool, long: bool) -> Before {
+            let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
+            Before { joins, odd: !one, unknown: unknown && !open, cut: !open, long }
+        }
+
+        /// Take a block. `joined`: of some characters, which are joined with the one before.
+        #[inline(always)]
+        fn next(&mut self, block: &Block, joined: impl Fn(u64) -> Option<u64>) -> Option<Group> {
             let inside = block.inside();
-            if keep & inside == inside {
-                kept += block.count as usize;
-            } else {
-                Vector::keep(keep & inside, ids);
-                kept += (keep & inside).count_ones() as usize;
+            let [before, after, one, unknown] = block.flags.map(|bits| bits & inside);
+            let odd = !one & inside;
+            if odd & unknown != 0 {
+                return None; // U+2581
             }
-            if starts != 0 {
-                last = base + starts.ilog2() as usize;
-            }
-            self.base += BLOCK;
+            // 1. Which are joined with the one before? (Bytes are enough for two characters of one byte.)
+            let long = block.long;
+            let may_be = after & (before << 1 | u64::from(self.joins)) & !block.cuts;
+            let pairs = may_be & (long | long << 1 | u64::from(self.long));
+            let joined = if pairs == 0 { 0 } else { joined(pairs)? };
+            let mask = !(may_be & !pairs | joined);
+            // 2. An UNKNOWN character is by itself if there are cuts on both sides. For the last one of the block it may not be
+            //    known yet, and then it is looked up.
+            let last = inside & !(inside >> 1);
+            let undecided = last & unknown & before;
+            let odd = odd | undecided;
+            let unknown = unknown & !undecided & mask & (mask >> 1 | last);
+            // 3. As in `cut/words.rs`. (Nothing begins at the end.)
+            let cut_before = mask << 1 | u64::from(self.cut);
+            let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
+            let valid = if block.is_end { inside << 1 | 1 } else { inside };
+            let begins = (cut_before & !mask | odd_singles) & valid;
+            let ends = (mask & !cut_before | odd_singles) & valid;
+            // 4. Of UNKNOWN characters side by side, only the first counts.
+            let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
+            let top = |bits: u64| bits >> (block.count.max(1) - 1) & 1 != 0;
+            let [joins, odd, unknown] = [before, odd, unknown].map(top);
+            *self = Before { joins, odd, unknown, cut: top(mask), long: top(long) };
+            Some(Group { begins, ends, keep })
         }
-        // (The first character of all is before the batch.)
-        let before_batch = if first_begins { first_last } else { first + usize::from(words.begins[0]).max(1) - 1 };
-        let start = self.open.unwrap_or(before_batch);
-        let end = kept + usize::from(self.base > self.length);
-        self.finish(words, Found { begun, ended, start, end, last });
-        Some(())
     }
 
-    /// Of the characters of a block whose bits are set, those that some piece has after the character before them.
-    /// `starts`: where the characters begin. `last`: where the one before the block does.
-    #[inline(always)]
-    fn joined(&self, pairs: u64, starts: u64, last: usize) -> Option<u64> {
-        let place = |i: u32| self.base + Vector::deposit(1 << i, starts).trailing_zeros() as usize;
-        let (mut rest, mut joined) = (pairs, pairs);
-        while rest != 0 {
-            let i = rest.trailing_zeros();
-            rest &= rest - 1;
-            let left = if i == 0 { last } else { place(i - 1) };
-            let [left, right] = [left, place(i)].map(|at| four_at(self.padded, at));
-            let pair = self.joinable.pair(number(left?), number(right?));
-            joined ^= u64::from(!pair) << i;
-        }
-        Some(joined)
-    }
+    /// The ids of a batch have room for those of any four blocks, and what may be written after the last one.
+    const _: () = assert!(ROOM >= BATCH + BLOCK);
 }
-
-/// The characters of a block.
-struct Block {
-    /// How many there are.
-    count: u32,
-    /// What is known about them; see `FLAGS`. (As in what follows, only the bits of characters count.)
-    flags: [u64; 4],
-    /// The cuts before characters that bytes allow.
-    cuts: u64,
-    /// Which characters are not ASCII.
-    long: u64,
-    /// Whether the text ends in the block.
-    is_end: bool,
-}
-
-impl Block {
-    /// The bits of its characters.
-    #[inline(always)]
-    fn inside(&self) -> u64 {
-        (1u64.wrapping_shl(self.count)).wrapping_sub(1) | u64::from(self.count < 64).wrapping_sub(1)
-    }
-}
-
-/// What is known about the character before a block.
-struct Before {
-    /// Whether some piece has another character after it.
-    joins: bool,
-    odd: bool,
-    unknown: bool,
-    /// Whether there is a cut before it.
-    cut: bool,
-    /// Whether it is not ASCII.
-    long: bool,
-}
-
-/// Which characters of a block begin words (by the character after), which follow on words, and which count.
-struct Group {
-    begins: u64,
-    ends: u64,
-    keep: u64,
-}
-
-impl Before {
-    /// Before a batch. `open`: it is in a word that has begun.
-    fn new(entry: u32, open: bool, long: bool) -> Before {
-        let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
-        Before { joins, odd: !one, unknown: unknown && !open, cut: !open, long }
-    }
-
-    /// Take a block. `joined`: of some characters, which are joined with the one before.
-    #[inline(always)]
-    fn next(&mut self, block: &Block, joined: impl Fn(u64) -> Option<u64>) -> Option<Group> {
-        let inside = block.inside();
-        let [before, after, one, unknown] = block.flags.map(|bits| bits & inside);
-        let odd = !one & inside;
-        if odd & unknown != 0 {
-            return None; // U+2581
-        }
-        // 1. Which are joined with the one before? (Bytes are enough for two characters of one byte.)
-        let long = block.long;
-        let may_be = after & (before << 1 | u64::from(self.joins)) & !block.cuts;
-        let pairs = may_be & (long | long << 1 | u64::from(self.long));
-        let joined = if pairs == 0 { 0 } else { joined(pairs)? };
-        let mask = !(may_be & !pairs | joined);
-        // 2. An UNKNOWN character is by itself if there are cuts on both sides. For the last one of the block it may not be
-        //    known yet, and then it is looked up.
-        let last = inside & !(inside >> 1);
-        let undecided = last & unknown & before;
-        let odd = odd | undecided;
-        let unknown = unknown & !undecided & mask & (mask >> 1 | last);
-        // 3. As in `cut/words.rs`. (Nothing begins at the end.)
-        let cut_before = mask << 1 | u64::from(self.cut);
-        let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
-        let valid = if block.is_end { inside << 1 | 1 } else { inside };
-        let begins = (cut_before & !mask | odd_singles) & valid;
-        let ends = (mask & !cut_before | odd_singles) & valid;
-        // 4. Of UNKNOWN characters side by side, only the first counts.
-        let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
-        let top = |bits: u64| bits >> (block.count.max(1) - 1) & 1 != 0;
-        let [joins, odd, unknown] = [before, odd, unknown].map(top);
-        *self = Before { joins, odd, unknown, cut: top(mask), long: top(long) };
-        Some(Group { begins, ends, keep })
-    }
-}
-
-/// The ids of a batch have room for those of any four blocks, and what may be written after the last one.
-const _: () = assert!(ROOM >= BATCH + BLOCK);

@@ -18,7 +18,7 @@
 use crate::error::Halt;
 use crate::text::keys::Walk;
 use crate::text::utf8;
-use crate::vocab::{KeyStarts, Unkeyed};
+use crate::vocab::joinable::Unkeyed;
 use crate::watch::Check;
 
 /// Whether to go on is checked once in this many bytes.
@@ -37,7 +37,6 @@ pub struct Part {
 
 /// The parts of a chunk, from left to right.
 pub struct Parts<'a> {
-    starts: &'a KeyStarts,
     unkeyed: &'a Unkeyed,
     walk: Walk<'a>,
     text: &'a [u8],
@@ -53,14 +52,8 @@ pub struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// `walk` walks through the text, which is compact and UTF-8.
-    pub fn new(
-        starts: &'a KeyStarts,
-        unkeyed: &'a Unkeyed,
-        walk: Walk<'a>,
-        text: &'a [u8],
-        check: Check<'a>,
-    ) -> Parts<'a> {
-        let mut parts = Parts { starts, unkeyed, walk, text, at: 0, key: 0, check, next_check: CHECK_BYTES };
+    pub fn new(unkeyed: &'a Unkeyed, walk: Walk<'a>, text: &'a [u8], check: Check<'a>) -> Parts<'a> {
+        let mut parts = Parts { unkeyed, walk, text, at: 0, key: 0, check, next_check: CHECK_BYTES };
         parts.key = parts.key_at(0);
         parts
     }
@@ -68,7 +61,7 @@ impl<'a> Parts<'a> {
     /// The length of the user-defined piece at a place.
     #[inline]
     fn key_at(&mut self, at: usize) -> usize {
-        if at < self.text.len() && self.starts.may_begin(self.text, at) {
+        if at < self.text.len() && self.unkeyed.starts.may_begin(self.text, at) {
             self.walk.longest(at)
         } else {
             0

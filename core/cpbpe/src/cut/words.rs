@@ -30,6 +30,8 @@ pub struct Words {
     pub first: usize,
     /// Where the first word begins.
     pub(super) start: usize,
+    /// Where the singles before the first word begin: where those of the batch before end.
+    pub singles_begin: usize,
     /// Where the singles after the last word end.
     pub singles_end: usize,
     /// Whether the batch was cut by characters. Then its singles are in `characters`; otherwise they are bytes.
@@ -41,25 +43,28 @@ pub struct Words {
     pub characters: CharacterSingles,
 }
 
-impl Words {
-    pub fn new() -> Words {
+impl Default for Words {
+    fn default() -> Words {
         Words {
             begins: [0; MAX_WORDS],
             ends: [0; MAX_WORDS],
             count: 0,
             first: 0,
             start: 0,
+            singles_begin: 0,
             singles_end: 0,
             by_character: false,
             ids: [0; BATCH + 2 * BLOCK],
-            characters: CharacterSingles::new(),
+            characters: CharacterSingles::default(),
         }
     }
+}
 
+impl Words {
     /// Become the words of a batch before the text.
     #[inline(always)]
     pub fn clear(&mut self) {
-        (self.count, self.first, self.singles_end, self.by_character) = (0, 0, 0, false);
+        (self.count, self.first, self.singles_begin, self.singles_end, self.by_character) = (0, 0, 0, 0, false);
     }
 
     /// Where the words begin and end, and the singles before each (none before the first).
@@ -94,11 +99,14 @@ impl Words {
         self.first + usize::from(self.ends[i])
     }
 
-    /// The singles before a word that is not the first, or after the last one.
+    /// The singles before a word that is not the first (before that, there are none here), or after the last one.
     #[inline(always)]
     pub fn singles(&self, i: usize) -> Singles {
+        if i == 0 {
+            return Singles::default();
+        }
         if self.by_character {
-            let (from, to) = self.character_singles(i, 0);
+            let (from, to) = self.character_singles(i);
             return Singles::new(from - 1, to - from);
         }
         let to = if i < self.count { self.begin(i) } else { self.singles_end };
@@ -109,12 +117,14 @@ impl Words {
 /// Cuts a text into words, batch by batch.
 pub struct Cutter<'a> {
     pub(super) vocab: &'a Vocab,
-    pub(super) joinable: &'a Joinable,
+    pub joinable: &'a Joinable,
     /// The text, and at least `PAD` bytes after it.
     pub(super) padded: &'a [u8],
-    pub(super) length: usize,
+    pub length: usize,
     /// Where the next batch begins.
     pub base: usize,
+    /// Where the singles of the last batch end.
+    done: usize,
     /// Whether there is a cut before the last byte of the last batch.
     pub(super) cut: bool,
     /// Where the word begins that was not ended by the last batch.
@@ -125,7 +135,7 @@ impl<'a> Cutter<'a> {
     #[inline(always)]
     pub fn new(vocab: &'a Vocab, joinable: &'a Joinable, padded: &'a [u8], length: usize) -> Cutter<'a> {
         // As if there were a cut before the byte before the text, so that no word ends or begins there.
-        Cutter { vocab, joinable, padded, length, base: 0, cut: true, open: None }
+        Cutter { vocab, joinable, padded, length, base: 0, done: 0, cut: true, open: None }
     }
 
     /// Whether there is another batch: the end of the text is a cut and must be in one.
@@ -136,11 +146,20 @@ impl<'a> Cutter<'a> {
 
     /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
     #[inline(always)]
-    pub fn next<M: Machine>(&mut self, words: &mut Words) -> Option<()> {
-        words.by_character = self.is_by_character::<M>();
+    pub fn next(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
+        words.singles_begin = self.done;
+        words.by_character = self.is_by_character(machine);
         if words.by_character {
-            return self.next_by_character::<M>(words);
+            self.next_by_character(machine, words)?;
+        } else {
+            self.next_by_bytes(machine, words)?;
         }
+        self.done = words.singles_end;
+        Some(())
+    }
+
+    #[inline(always)]
+    fn next_by_bytes(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
         // A character of several bytes is never a single here, nor one that is not one id.
         let odd = |byte| self.joinable.singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
         let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
@@ -150,7 +169,7 @@ impl<'a> Cutter<'a> {
         }
         let first = self.base;
         words.first = first;
-        if M::MASKS {
+        if machine.vector().is_some() {
             words.ids[0] = self.joinable.singles.ids[usize::from(last)];
         }
         // How many words were begun and ended.
@@ -159,12 +178,13 @@ impl<'a> Cutter<'a> {
         while self.base < stop {
             let block = self.padded[self.base..].first_chunk::<BLOCK>()?;
             let left = self.length - self.base;
-            let mut mask = self.mask::<M>(block, left)?;
+            let mut mask = self.mask(machine, block, left)?;
             if left < BLOCK {
                 mask = mask & ((1 << left) - 1) | 1 << left;
             }
-            if M::MASKS {
-                M::ids(&self.joinable.singles, block, words.ids[1 + self.base - first..].first_chunk_mut()?);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(vector) = machine.vector() {
+                vector.ids(&self.joinable.singles.planes, block, words.ids[1 + self.base - first..].first_chunk_mut()?);
             }
             // 1. Which bits are begins and ends of words; see the top of this file.
             let before = mask << 1 | u64::from(self.cut);
@@ -177,8 +197,8 @@ impl<'a> Cutter<'a> {
             // 2. Write them.
             let after = [begun + begins.count_ones() as usize, ended + ends.count_ones() as usize];
             let offset = (self.base - first) as u8;
-            M::places(begins, offset, words.begins[begun..].first_chunk_mut()?);
-            M::places(ends, offset, words.ends[ended..].first_chunk_mut()?);
+            machine.places(begins, offset, words.begins[begun..].first_chunk_mut()?);
+            machine.places(ends, offset, words.ends[ended..].first_chunk_mut()?);
             [begun, ended] = after;
             self.base += BLOCK;
         }
@@ -203,12 +223,12 @@ impl<'a> Cutter<'a> {
 
     /// The cuts before the bytes of the block at `base`, as bits.
     #[inline(always)]
-    fn mask<M: Machine>(&mut self, block: &[u8; BLOCK], left: usize) -> Option<u64> {
+    fn mask(&mut self, machine: impl Machine, block: &[u8; BLOCK], left: usize) -> Option<u64> {
         let (base, padded) = (self.base, self.padded);
         if left == 0 {
             return Some(1);
         }
-        let mut mask = cuts::<M>(self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
+        let mut mask = cuts(machine, self.joinable, &padded[..self.length + 4], base, block, self.vocab.swapped)?;
         if base == 0 {
             mask |= 1;
         }
@@ -235,7 +255,8 @@ pub fn is_cut(joinable: &Joinable, text: &[u8], at: usize) -> bool {
 /// The cuts before the bytes of a block, as bits. `text` is valid UTF-8 around the block. `None` if it should be
 /// `compact` but contains a U+2581.
 #[inline(always)]
-pub fn cuts<M: Machine>(
+pub fn cuts(
+    machine: impl Machine,
     joinable: &Joinable,
     text: &[u8],
     base: usize,
@@ -244,16 +265,17 @@ pub fn cuts<M: Machine>(
 ) -> Option<u64> {
     // The byte before the first one; at the beginning of the text, any byte.
     let before = if base == 0 { block[0] } else { text[base - 1] };
-    let mut mask = M::cuts(joinable, block, before);
-    if !M::is_ascii(block) {
-        mask |= around_long_characters::<M>(joinable, text, base, block, mask, compact)?;
+    let mut mask = machine.cuts(&joinable.bytes, &joinable.classes.tables, block, before);
+    if !machine.is_ascii(block) {
+        mask |= around_long_characters(machine, joinable, text, base, block, mask, compact)?;
     }
     Some(mask)
 }
 
 /// The cuts next to characters of several bytes, for which bytes are too coarse.
 #[inline(always)]
-fn around_long_characters<M: Machine>(
+fn around_long_characters(
+    machine: impl Machine,
     joinable: &Joinable,
     text: &[u8],
     base: usize,
@@ -261,7 +283,7 @@ fn around_long_characters<M: Machine>(
     cuts: u64,
     compact: bool,
 ) -> Option<u64> {
-    let mut long = M::long(block);
+    let mut long = machine.long(block);
     let mut more = 0;
     // The last long character, and where it ends.
     let (mut last, mut last_end) = (0, usize::MAX);

@@ -1,15 +1,13 @@
-//! Ids with spans, without the pieces and maps that `Aligned` holds.
+//! Ids with spans.
 //!
 //! Spans follow from ids (see `walk`), which the cache makes fast. With most models a text is encoded as it is, perhaps
 //! after a dummy prefix; with others the map of its normalization translates them. Only of a text with unknown parts,
-//! or one that cannot be cut, each token is kept with its span, by `Engine::tokens`.
+//! or one that cannot be cut, each token is kept with its span.
 
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
 use crate::encode::output::IdSink;
-use crate::encode::segment::sample;
-use crate::encode::segment::{encode_normalized, Way};
-use crate::encode::segment::{walk, Place};
+use crate::encode::segment::{encode_normalized, piece_of, segment, tokens, walk, Place, Way};
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::Dropout;
@@ -28,9 +26,9 @@ pub struct AlignOptions {
     pub dropout: Option<Dropout>,
 }
 
-/// Ids and spans of some texts, one after the other.
+/// The ids of some texts, one after the other; and their spans, if they are wanted.
 #[derive(Default)]
-pub struct AlignedTexts {
+pub struct EncodedTexts {
     /// The ids.
     pub ids: Vec<u32>,
     /// How many each text has.
@@ -43,8 +41,8 @@ pub struct AlignedTexts {
 
 impl Engine {
     /// Ids and spans of one text.
-    pub fn align(&self, input: Input, options: AlignOptions, check: Check) -> Result<AlignedTexts, Halt> {
-        let mut aligned = AlignedTexts::default();
+    pub fn align(&self, input: Input, options: AlignOptions, check: Check) -> Result<EncodedTexts, Halt> {
+        let mut aligned = EncodedTexts::default();
         self.with_scratch(|scratch| self.align_to(input, 0, options, check, scratch, &mut aligned))??;
         Ok(aligned)
     }
@@ -57,35 +55,25 @@ impl Engine {
         options: AlignOptions,
         check: Check,
         scratch: &mut Scratch,
-        out: &mut AlignedTexts,
+        out: &mut EncodedTexts,
     ) -> Result<(), Halt> {
         let characters = options.characters.unwrap_or(valid);
         let dropout =
             options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(index as u64), ..dropout });
-        // 1. A text that is encoded as it is: its spans follow from its ids. With U+2581 in it, too, but then a
-        //    user-defined piece might hold one, and come from a single place.
-        if self.vocab.plain_spans && self.is_plain(text, valid) {
-            let byte_level = self.vocab.byte_level.is_some();
-            let holds_space = !byte_level && memchr::memmem::find(text, utf8::SPACE).is_some();
-            if !holds_space || self.vocab.user_defined.is_empty() {
-                scratch.ids.clear();
-                // (It has been checked that it is UTF-8.)
-                match dropout {
-                    None => self.encode(text, true, check, scratch)?,
-                    Some(dropout) => self.sample((text, true), dropout, check, scratch)?,
-                }
-                let Scratch { buffers, ids } = scratch;
-                let done = if holds_space {
-                    self.compact(text, &mut buffers.compact)?;
-                    self.compact_spans(text, &buffers.compact, characters, ids, check, &mut out.spans)?
-                } else {
-                    self.plain_spans(text, characters, ids, check, &mut out.spans)?
-                };
-                if done {
-                    out.ids.grow(ids.len())?;
-                    out.ids.extend_from_slice(ids);
-                    return Ok(());
-                }
+        // 1. A text that is encoded as it is: its spans follow from its ids. (Not with U+2581 in it, which is shorter in what
+        //    is encoded.)
+        let holds_space = || self.vocab.byte_level.is_none() && memchr::memmem::find(text, utf8::SPACE).is_some();
+        if self.vocab.plain_spans && self.is_plain(text, valid) && !holds_space() {
+            scratch.ids.clear();
+            // (It has been checked that it is UTF-8.)
+            match dropout {
+                None => self.encode(text, true, check, scratch)?,
+                Some(dropout) => self.sample((text, true), dropout, check, scratch)?,
+            }
+            if self.plain_spans(text, characters, &scratch.ids, check, &mut out.spans)? {
+                out.ids.grow(scratch.ids.len())?;
+                out.ids.extend_from_slice(&scratch.ids);
+                return Ok(());
             }
         }
         // 2. Other texts that can be cut, too, but in their normalized form, whose map leads back to the text.
@@ -102,40 +90,41 @@ impl Engine {
             ids.clear();
             match dropout {
                 None => encode_normalized(&self.vocab, way, &normalized, check, buffers, ids)?,
-                Some(dropout) => {
+                Some(_) => {
                     let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: true, out: ids };
-                    sample(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check, &mut sink)?;
+                    segment(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check, &mut sink)?;
                 }
             }
             let first = position(origins[0]);
             let place_of = |place: Place| position(origins[place.bytes]);
             done = self.walk_spans(ids, first, |at| normalized[at], place_of, check, &mut out.spans)?;
         }
-        buffers.normalized = normalized;
         if done {
             out.ids.grow(ids.len())?;
             out.ids.extend_from_slice(ids);
+            buffers.normalized = normalized;
             return Ok(());
         }
         // 3. All others, and those with unknown parts: their tokens.
-        let aligned = self.tokens(text, dropout, check)?;
-        out.ids.grow(aligned.tokens.len())?;
-        out.spans.grow(aligned.tokens.len())?;
+        let tokens = tokens(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check)?;
+        out.ids.grow(tokens.len())?;
+        out.spans.grow(tokens.len())?;
         let mut positions = Positions::new(text, valid);
         let mut position = |at: usize| if characters { positions.of(at) } else { at } as i64;
-        for tokens in aligned.tokens.chunks(CHECK_TOKENS) {
+        for some in tokens.chunks(CHECK_TOKENS) {
             check()?;
-            for token in tokens {
+            for token in some {
                 if Some(token.id) == self.vocab.unk {
                     let mut piece = Vec::new();
-                    self.piece_of(token, &aligned, &mut piece)?;
+                    piece_of(&self.vocab, token, &normalized, way.is_compact(), &mut piece)?;
                     out.unknown.grow(1)?;
                     out.unknown.push((out.ids.len(), piece));
                 }
                 out.ids.push(token.id);
-                out.spans.push([position(aligned.origins[token.begin]), position(aligned.origins[token.end])]);
+                out.spans.push([position(origins[token.begin]), position(origins[token.end])]);
             }
         }
+        buffers.normalized = normalized;
         Ok(())
     }
 
@@ -188,32 +177,6 @@ impl Engine {
         }
         let place_of = |place: Place| if characters { place.characters } else { place.bytes }.saturating_sub(prefix);
         self.walk_spans(ids, 0, byte_at, place_of, check, spans)
-    }
-
-    /// The same for a text that holds U+2581, and its compact form, in which that is a byte instead of three.
-    fn compact_spans(
-        &self,
-        text: &[u8],
-        compact: &[u8],
-        characters: bool,
-        ids: &[u32],
-        check: Check,
-        spans: &mut Vec<[i64; 2]>,
-    ) -> Result<bool, Halt> {
-        let prefix = usize::from(self.normalizer.prefixes(text));
-        let mut wide = memchr::memmem::find_iter(text, utf8::SPACE).peekable();
-        let mut more = 0; // how many bytes the compact text has saved so far
-        let place_of = |place: Place| {
-            if characters {
-                return place.characters.saturating_sub(prefix);
-            }
-            let at = place.bytes.saturating_sub(prefix);
-            while wide.next_if(|&space| space - more < at).is_some() {
-                more += utf8::SPACE.len() - 1;
-            }
-            at + more
-        };
-        self.walk_spans(ids, 0, |at| compact[at], place_of, check, spans)
     }
 
     /// Append the spans of ids in a compact text, whose places `place_of` translates; that of its begin is `first`.

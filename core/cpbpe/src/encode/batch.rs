@@ -6,24 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::cut::words::is_cut;
-use crate::encode::align::{AlignOptions, AlignedTexts};
+use crate::encode::align::{AlignOptions, EncodedTexts};
 use crate::encode::encoder::{encode_compact, Scratch};
 use crate::encode::engine::{Ends, Engine, Input};
 use crate::encode::segment::{encode_normalized, Way};
-use crate::encode::split::encode_split;
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
 use crate::text::utf8;
-use crate::vocab::{ByteLevel, Joinable};
 use crate::watch::{in_parts, may_start_threads, Check, WAIT};
 
-/// The ids of some texts, one after the other.
-#[derive(Default)]
-pub struct EncodedTexts {
-    /// The ids.
-    pub ids: Vec<u32>,
-    /// How many each text has.
-    pub lengths: Vec<usize>,
+/// What is wanted of many texts.
+#[derive(Clone, Copy)]
+pub enum Wanted {
+    /// Their ids, with what goes around those of each text.
+    Ids(Ends),
+    /// Their ids, with the span of each.
+    Spans(AlignOptions),
 }
 
 /// Receives the results of runs of texts.
@@ -70,21 +68,38 @@ impl Engine {
         &self,
         texts: &(impl Texts + ?Sized),
         threads: usize,
-        ends: Ends,
+        wanted: Wanted,
         check: Check,
         consumer: &mut impl Consumer<EncodedTexts>,
     ) -> Result<(), Halt> {
         let encode = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
-            let mut result = EncodedTexts { ids: Vec::new(), lengths: with_room(run.len())? };
-            for (text, valid) in run.map(|index| texts.at(index)) {
-                self.encode_between((text, valid), None, ends, check, scratch)?;
-                result.lengths.push(scratch.ids.len());
-                result.ids.grow(scratch.ids.len())?;
-                result.ids.extend_from_slice(&scratch.ids);
-            }
+            let mut result = EncodedTexts::default();
+            self.append_run(texts, run, wanted, check, scratch, &mut result)?;
             Ok(result)
         };
         self.in_runs(texts, threads, check, encode, consumer)
+    }
+
+    /// Append what is wanted of some texts.
+    pub(crate) fn append_run(
+        &self,
+        texts: &(impl Texts + ?Sized),
+        run: Range<usize>,
+        wanted: Wanted,
+        check: Check,
+        scratch: &mut Scratch,
+        out: &mut EncodedTexts,
+    ) -> Result<(), Halt> {
+        out.lengths.grow(run.len())?;
+        for index in run {
+            let (input, before) = (texts.at(index), out.ids.len());
+            match wanted {
+                Wanted::Ids(ends) => self.append_between(input, ends, check, scratch, &mut out.ids)?,
+                Wanted::Spans(options) => self.align_to(input, index, options, check, scratch, out)?,
+            }
+            out.lengths.push(out.ids.len() - before);
+        }
+        Ok(())
     }
 
     /// The same with numbers of ids, one for each text.
@@ -103,27 +118,6 @@ impl Engine {
             Ok(counts)
         };
         self.in_runs(texts, threads, check, count, consumer)
-    }
-
-    /// The same with ids and spans.
-    pub fn align_batch(
-        &self,
-        texts: &(impl Texts + ?Sized),
-        threads: usize,
-        options: AlignOptions,
-        check: Check,
-        consumer: &mut impl Consumer<AlignedTexts>,
-    ) -> Result<(), Halt> {
-        let align = |run: Range<usize>, check: Check, scratch: &mut Scratch| {
-            let mut result = AlignedTexts { lengths: with_room(run.len())?, ..AlignedTexts::default() };
-            for index in run {
-                let before = result.ids.len();
-                self.align_to(texts.at(index), index, options, check, scratch, &mut result)?;
-                result.lengths.push(result.ids.len() - before);
-            }
-            Ok(result)
-        };
-        self.in_runs(texts, threads, check, align, consumer)
     }
 
     /// Do work for runs of texts, and give the results to `consumer`, in any order.
@@ -220,7 +214,7 @@ impl Engine {
 
 // --- Many texts ----------------------------------------------------------------------------------
 //
-// Many texts: a list of them, or slices of one piece of memory, as columns of tables have them.
+// A list of them, or slices of one piece of memory, as columns of tables have them.
 
 /// Many texts that any thread may ask for.
 ///
@@ -254,32 +248,14 @@ impl Texts for Vec<Input<'_>> {
     }
 }
 
-/// A place in memory: Arrow has them in 32 bits and in 64.
-pub trait Offset: Copy + Sync {
-    /// The same number; `None` if it is negative, or if there is no such place.
-    fn place(self) -> Option<usize>;
-}
-
-impl Offset for i32 {
-    fn place(self) -> Option<usize> {
-        usize::try_from(self).ok()
-    }
-}
-
-impl Offset for i64 {
-    fn place(self) -> Option<usize> {
-        usize::try_from(self).ok()
-    }
-}
-
-/// Slices of one piece of memory. They are not known to be UTF-8.
+/// Slices of one piece of memory, by places of 32 or 64 bits, as Arrow has them. They are not known to be UTF-8.
 pub struct Slices<'a, T> {
     data: &'a [u8],
     begins: &'a [T],
     ends: &'a [T],
 }
 
-impl<'a, T: Offset> Slices<'a, T> {
+impl<'a, T: Copy + TryInto<usize>> Slices<'a, T> {
     /// Slices with these begins and ends; `None` if one of them is not within the memory.
     ///
     /// ```
@@ -291,7 +267,7 @@ impl<'a, T: Offset> Slices<'a, T> {
     /// ```
     pub fn new(data: &'a [u8], begins: &'a [T], ends: &'a [T]) -> Option<Slices<'a, T>> {
         let within = |(begin, end): (&T, &T)| {
-            let (begin, end) = (begin.place(), end.place());
+            let [begin, end] = [begin, end].map(|&place| place.try_into().ok());
             begin.is_some() && begin <= end && end <= Some(data.len())
         };
         let all = begins.len() == ends.len() && begins.iter().zip(ends).all(within);
@@ -299,14 +275,14 @@ impl<'a, T: Offset> Slices<'a, T> {
     }
 }
 
-impl<T: Offset> Texts for Slices<'_, T> {
+impl<T: Copy + Sync + TryInto<usize>> Texts for Slices<'_, T> {
     fn count(&self) -> usize {
         self.begins.len()
     }
 
     #[inline]
     fn at(&self, index: usize) -> Input<'_> {
-        let place = |places: &[T]| places[index].place().unwrap_or(0);
+        let place = |places: &[T]| places[index].try_into().unwrap_or(0);
         (&self.data[place(self.begins)..place(self.ends)], false)
     }
 }
@@ -359,8 +335,6 @@ impl<'a> Lines<'a> {
 }
 
 // --- One long text -------------------------------------------------------------------------------
-//
-// One long text, encoded by several threads.
 
 /// A part shorter than this is not worth a thread.
 const MIN_PART: usize = 1 << 16;
@@ -368,54 +342,50 @@ const MIN_PART: usize = 1 << 16;
 impl Engine {
     /// The ids of one long text, by several threads, each with a part that begins and ends where nothing can merge.
     pub fn encode_parallel(&self, text: &[u8], valid: bool, threads: usize, check: Check) -> Result<Vec<u32>, Halt> {
-        if text.len() / MIN_PART >= 2 && threads >= 2 {
-            if let Some(joinable) = &self.vocab.joinable {
-                return self.encode_long(text, valid, joinable, threads, check);
-            }
-            if let Some(byte_level) = &self.vocab.byte_level {
-                return self.encode_long_split(text, valid, byte_level, threads, check);
-            }
-        }
-        self.with_scratch(|scratch| {
-            self.encode(text, valid, check, scratch)?;
-            Ok(std::mem::take(&mut scratch.ids))
-        })?
-    }
-
-    fn encode_long(
-        &self,
-        text: &[u8],
-        valid: bool,
-        joinable: &Joinable,
-        threads: usize,
-        check: Check,
-    ) -> Result<Vec<u32>, Halt> {
-        // 1. The text, compact. Normalizing takes a tenth of the time, and is not shared among the threads.
         let vocab = &self.vocab;
+        let (joinable, byte_level) = (vocab.joinable.is_some(), vocab.byte_level.is_some());
+        if text.len() / MIN_PART < 2 || threads < 2 || !(joinable || byte_level) {
+            return self.with_scratch(|scratch| {
+                self.encode(text, valid, check, scratch)?;
+                Ok(std::mem::take(&mut scratch.ids))
+            })?;
+        }
+        // 1. The text in the form in which it is segmented. Normalizing takes a tenth of the time, and is not shared among
+        //    the threads.
         let mut normalized = Vec::new();
-        let (compact, prefix) = if self.is_plain(text, valid) && memchr::memmem::find(text, utf8::SPACE).is_none() {
-            (text, self.normalizer.prefixes(text))
+        let as_it_is = if byte_level {
+            !self.normalizer.options.add_dummy_prefix
+        } else {
+            memchr::memmem::find(text, utf8::SPACE).is_none()
+        };
+        let (whole, way, prefix) = if as_it_is && self.is_plain(text, valid) {
+            (text, Way::of(vocab, true), joinable && self.normalizer.prefixes(text))
         } else {
             let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
-            if let Way::Whole { .. } = way {
-                return self.with_scratch(|scratch| {
-                    let Scratch { buffers, ids } = scratch;
-                    encode_normalized(vocab, way, &normalized, check, buffers, ids)?;
-                    Ok(std::mem::take(ids))
-                })?;
-            }
-            (normalized.as_slice(), false)
+            (normalized.as_slice(), way, false)
         };
         // 2. Each part by a thread.
-        let next_cut = |from: usize| (from..compact.len()).find(|&at| is_cut(joinable, compact, at));
-        let parts = parts(compact, threads, next_cut);
+        let parts = match way {
+            Way::Chunks(joinable) => {
+                parts(whole, threads, |from| (from..whole.len()).find(|&at| is_cut(joinable, whole, at)))
+            }
+            Way::Split(byte_level) => {
+                let valid = String::from_utf8_lossy(whole); // (it is, and nothing is copied)
+                parts(whole, threads, |from| byte_level.splitter.as_ref()?.safe_cut(&valid, from, whole.len()))
+            }
+            Way::Whole { .. } => vec![whole],
+        };
         let parts: Vec<(usize, &[u8])> = parts.into_iter().enumerate().collect();
         let results = in_parts(&parts, check, |(number, part), check| {
-            let prefix = prefix && number == 0;
             self.with_scratch(|scratch| {
                 let Scratch { buffers, ids } = scratch;
-                let compact = encode_compact(vocab, joinable, part, prefix, check, buffers, ids)?;
-                debug_assert!(compact);
+                match way {
+                    Way::Chunks(joinable) if prefix && number == 0 => {
+                        let compact = encode_compact(vocab, joinable, part, true, check, buffers, ids)?;
+                        debug_assert!(compact);
+                    }
+                    _ => encode_normalized(vocab, way, part, check, buffers, ids)?,
+                }
                 Ok::<_, Halt>(std::mem::take(ids))
             })?
         })?;
@@ -428,37 +398,6 @@ impl Engine {
             let again = fused.is_some() && ids.last() == fused.as_ref() && part.first() == fused.as_ref();
             ids.extend_from_slice(&part[usize::from(again)..]);
         }
-        Ok(ids)
-    }
-
-    fn encode_long_split(
-        &self,
-        text: &[u8],
-        valid: bool,
-        byte_level: &ByteLevel,
-        threads: usize,
-        check: Check,
-    ) -> Result<Vec<u32>, Halt> {
-        let mut normalized = Vec::new();
-        let whole = if self.is_plain(text, valid) && !self.normalizer.options.add_dummy_prefix {
-            text
-        } else {
-            self.normalized((text, valid), check, &mut normalized, &mut ())?;
-            normalized.as_slice()
-        };
-        let valid = String::from_utf8_lossy(whole); // (it is, and nothing is copied)
-        let next_cut = |from: usize| byte_level.splitter.as_ref()?.safe_cut(&valid, from, whole.len());
-        let parts = parts(whole, threads, next_cut);
-        let results = in_parts(&parts, check, |part, check| {
-            self.with_scratch(|scratch| {
-                let Scratch { buffers, ids } = scratch;
-                encode_split(&self.vocab, byte_level, part, check, buffers, ids)?;
-                Ok::<_, Halt>(std::mem::take(ids))
-            })?
-        })?;
-        let mut ids: Vec<u32> = Vec::new();
-        ids.grow(results.iter().map(Vec::len).sum())?;
-        results.iter().for_each(|part| ids.extend_from_slice(part));
         Ok(ids)
     }
 }

@@ -1,37 +1,35 @@
-//! Compact text -> ids: cut into chunks, look each up in the cache, merge those that are new.
+//! Text -> ids: cut into chunks, look each up in the cache, merge those that are new.
 //!
-//! Text is worked on in batches of bytes, each in simple steps over all its words (chunks of several bytes): cut, make
-//! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
-//! Chunks of one byte need nothing of this: see `cut/words.rs`.
+//! Text is worked on in batches, each in simple steps over all its words (chunks of several bytes): cut, make keys, look
+//! up, append ids. Memory that one step prefetches arrives while the next step works on the other batch. Chunks of one
+//! byte need nothing of this: see `cut/words.rs`.
+//!
+//! Where the words come from differs (`WordSource`): a compact text is cut where nothing can merge, and with a byte-level
+//! vocabulary a pattern cuts. Everything else is done in the same way.
 
-use crate::cache::{self, BatchLookup, Bytes, Cache, Found, Ids, Key, PackedIds, Source, MAX_CHUNK};
-use crate::cache::{Singles, FEW, SOME};
+use crate::cache::{
+    self, BatchLookup, Bytes, Cache, Found, Homes, Ids, Key, PackedIds, Singles, Source, FEW, MAX_CHUNK, SOME,
+};
+use crate::cut::by_pattern::{Cut, PatternCutter, PatternWords};
 use crate::cut::keys::{Part, Parts};
-use crate::cut::words::is_cut;
-use crate::cut::words::{Cutter, Words, BATCH};
+use crate::cut::words::{is_cut, Cutter, Words};
+use crate::cut::{by_pattern, words};
 use crate::encode::output::{IdSink, Output};
-use crate::encode::split::SplitPending;
 use crate::error::Halt;
-#[cfg(target_arch = "x86_64")]
-use crate::machine::Vector;
-use crate::machine::{Machine, Plain, BLOCK};
+use crate::machine::{Machine, Plain, Vector, BLOCK};
 use crate::memory::Grow;
-use crate::merge::{merge_chunk, Choices};
+use crate::merge::{merge_chunk, merge_pattern_chunk, Choices};
 use crate::text::utf8;
-use crate::vocab::characters::SingleBytes;
-use crate::vocab::{Joinable, KeyStarts, Unkeyed, Vocab};
+use crate::vocab::joinable::Unkeyed;
+use crate::vocab::{ByteLevel, Joinable, Vocab};
 use crate::watch::Check;
 
-/// How many bytes after a text may be read: a block, and the bytes of a key that begins at its end.
+/// How many bytes after a compact text may be read: a block, and the bytes of a key that begins at its end.
 const PAD: usize = BLOCK + 16;
-/// As many ids may be written after the last one.
-const _: () = assert!(PAD >= cache::SPARE);
 /// Texts up to this length are copied to a buffer where they can be padded.
 const SMALL: usize = 1024;
-/// A batch has room for its words.
-const _: () = assert!(BATCH <= cache::BATCH);
-/// Whether to go on is checked once in this many batches, which take a millisecond at most if nothing in them is known.
-const CHECK_BATCHES: usize = 1 << 6;
+/// A lookup has room for the words of a batch.
+const _: () = assert!(words::BATCH <= cache::BATCH && by_pattern::BATCH <= cache::BATCH);
 
 /// What one running call needs: a cache and some buffers. Kept by the engine between calls.
 pub struct Scratch {
@@ -43,7 +41,7 @@ pub struct Scratch {
 
 /// A cache, and buffers for the forms of a text on its way to ids.
 pub struct Buffers {
-    pub cache: Cache,
+    cache: Cache,
     /// A padded text.
     padded: Vec<u8>,
     /// A compact text.
@@ -52,10 +50,10 @@ pub struct Buffers {
     pub normalized: Vec<u8>,
     /// The ids of one new chunk, or of a text that cannot be cut.
     pub chunk: Vec<u32>,
-    /// The words that wait to be looked up.
-    pending: Box<Pending>,
-    /// The same for a byte-level vocabulary.
-    pub split_pending: Option<Box<SplitPending>>,
+    /// The words of a compact text.
+    pending: Option<Box<Pending<Words>>>,
+    /// The words of a text that a pattern cuts, and the chunks that they are in.
+    pending_by_pattern: Option<Box<(Pending<PatternWords>, Cut)>>,
     /// The choices of chunks that were sampled.
     pub choices: Choices,
 }
@@ -69,11 +67,8 @@ impl Scratch {
             compact: Vec::new(),
             normalized: Vec::new(),
             chunk: Vec::new(),
-            pending: Box::new(Pending {
-                batches: [WordBatch::new(), WordBatch::new()],
-                lookup: BatchLookup::default(),
-            }),
-            split_pending: None,
+            pending: None,
+            pending_by_pattern: None,
             choices: Choices::default(),
         };
         Ok(Scratch { buffers, ids: Vec::new() })
@@ -96,29 +91,70 @@ impl Scratch {
 }
 
 /// The words of two batches: of one that is being cut, and of the one before, that is being looked up.
-struct Pending {
-    batches: [WordBatch; 2],
+#[derive(Default)]
+struct Pending<W> {
+    batches: [Batch<W>; 2],
     /// The cache entries of the second.
     lookup: BatchLookup,
 }
 
 /// The words of a batch.
-struct WordBatch {
-    words: Words,
+struct Batch<W> {
+    words: W,
     /// The key of each.
     keys: [Key; cache::BATCH],
 }
 
-impl WordBatch {
-    fn new() -> WordBatch {
-        WordBatch { words: Words::new(), keys: [Key::default(); cache::BATCH] }
+impl<W: Default> Default for Batch<W> {
+    fn default() -> Batch<W> {
+        Batch { words: W::default(), keys: [Key::default(); cache::BATCH] }
     }
 }
 
-/// Encodes compact text of one vocabulary that may be cut.
-struct Encoder<'a, O> {
+/// The words of a batch, as they come from a `WordSource`.
+trait WordBatch: Default {
+    /// Become a batch before the text.
+    fn clear(&mut self);
+    /// How many words there are.
+    fn count(&self) -> usize;
+    /// Make the keys of the words, with the singles before each, and prefetch their memory.
+    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes);
+    /// A word.
+    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8];
+    /// The singles before a word whose key was not used, or after the last one.
+    fn singles(&self, i: usize) -> Singles;
+    /// Whether the first single before a word is a character with this id.
+    fn is_after(&self, i: usize, id: Option<u32>) -> bool;
+}
+
+/// Cuts a text into words, batch by batch.
+trait WordSource: Sized {
+    type Words: WordBatch;
+    /// Whether to go on is checked once in this many batches, which take a millisecond at most if nothing in them is known.
+    const CHECK_BATCHES: usize;
+    /// The vector instructions, if they are to be used.
+    fn vector(&self) -> Option<Vector>;
+    /// How many bytes the text has.
+    fn length(&self) -> usize;
+    /// Find the words of the next batch; false if there are no more.
+    fn next(&mut self, machine: impl Machine, words: &mut Self::Words) -> Result<bool, Halt>;
+    /// Append the ids of a batch, by `Encoder::append_words`.
+    fn append<O: Output>(
+        encoder: &mut Encoder<Self, O>,
+        machine: impl Machine,
+        text: &[u8],
+        batch: &Batch<Self::Words>,
+        lookup: &mut BatchLookup,
+    ) -> Result<(), Halt>;
+    /// Merge a new chunk, and leave its ids in `encoder.chunk`. Returns whether it is remembered at once. If not, it is when
+    /// it comes for the second time.
+    fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt>;
+}
+
+/// Encodes a text of one vocabulary.
+struct Encoder<'a, S, O> {
     vocab: &'a Vocab,
-    joinable: &'a Joinable,
+    source: S,
     /// Tells whether to go on.
     check: Check<'a>,
     cache: &'a mut Cache,
@@ -126,158 +162,84 @@ struct Encoder<'a, O> {
     out: &'a mut O,
 }
 
-impl<O: Output> Encoder<'_, O> {
-    /// Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it holds U+2581,
-    /// so it is not compact.
-    fn run(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
+impl<S: WordSource, O: Output> Encoder<'_, S, O> {
+    /// Encode the text of the source.
+    fn run(&mut self, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
         #[cfg(target_arch = "x86_64")]
-        if self.joinable.vector {
-            // SAFETY: the machine has been asked.
-            return unsafe { self.run_vector(padded, length, pending) };
+        if let Some(vector) = self.source.vector() {
+            // SAFETY: the machine has the instructions, because there is a `Vector`.
+            return unsafe { self.run_vector(vector, text, pending) };
         }
-        self.run_on::<Plain>(padded, length, pending)
+        self.run_on(Plain, text, pending)
     }
 
-    /// `run` on a machine with vector instructions.
-    ///
-    /// # Safety
-    /// It must have them: see `has_vectors`.
+    /// `run` on a machine with these instructions.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
-    unsafe fn run_vector(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
-        self.run_on::<Vector>(padded, length, pending)
+    fn run_vector(&mut self, vector: Vector, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
+        self.run_on(vector, text, pending)
     }
 
     #[inline(always)]
-    fn run_on<M: Machine>(&mut self, padded: &[u8], length: usize, pending: &mut Pending) -> Result<bool, Halt> {
-        debug_assert!(padded.len() >= length + PAD);
-        self.out.reserve_ids(length * self.vocab.ids_per_byte + PAD)?;
+    fn run_on(&mut self, machine: impl Machine, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
+        self.out.reserve_ids(self.source.length() * self.vocab.ids_per_byte + cache::SPARE)?;
         let Pending { batches: [now, before], lookup } = pending;
         let (mut now, mut before) = (now, before);
-        let mut cutter = Cutter::new(self.vocab, self.joinable, padded, length);
         before.words.clear();
-        // Up to where ids have been appended.
-        let mut done = 0;
-        while !cutter.is_done() {
-            if cutter.base % (BATCH * CHECK_BATCHES) == BATCH * (CHECK_BATCHES - 1) {
+        lookup.clear();
+        let mut batches = 0;
+        // 1. Cut this batch, make keys, and prefetch their lines of the cache.
+        while self.source.next(machine, &mut now.words)? {
+            batches += 1;
+            if batches % S::CHECK_BATCHES == 0 {
                 (self.check)()?;
             }
-            // 1. Cut this batch, make keys, and prefetch their lines of the cache.
-            if cutter.next::<M>(&mut now.words).is_none() {
-                return Ok(false);
-            }
-            self.prepare(padded, now);
+            now.words.make_keys(text, &mut now.keys, self.cache.homes());
             // 2. Append the ids of the batch before, whose entries have arrived.
-            done = self.look_up::<M>(padded, done, before, lookup)?;
+            S::append(self, machine, text, before, lookup)?;
             // 3. Read the entries of this one.
-            self.cache.find::<M>(&now.keys[..now.words.count], lookup);
+            self.cache.find(machine, &now.keys[..now.words.count()], lookup);
             std::mem::swap(&mut now, &mut before);
         }
-        self.look_up::<M>(padded, done, before, lookup)?;
-        Ok(true)
+        S::append(self, machine, text, before, lookup)
     }
 
-    /// Make the keys of words, and prefetch their memory.
-    #[inline(always)]
-    fn prepare(&self, padded: &[u8], batch: &mut WordBatch) {
-        if batch.words.by_character {
-            self.prepare_from::<true>(padded, batch);
-        } else {
-            self.prepare_from::<false>(padded, batch);
-        }
-    }
-
-    #[inline(always)]
-    fn prepare_from<const BY_CHARACTER: bool>(&self, padded: &[u8], batch: &mut WordBatch) {
-        let WordBatch { words, keys } = batch;
-        let homes = self.cache.homes();
-        for (key, (begin, end, singles)) in keys.iter_mut().zip(words.places::<BY_CHARACTER>()) {
-            let length = end - begin;
-            let (low, high) = match padded[begin..].first_chunk() {
-                Some(bytes) if length <= MAX_CHUNK => Key::short(bytes, length),
-                _ => Key::long(&padded[begin..end]),
-            };
-            *key = Key { singles, ..Key::of_halves([low, high]) };
-            homes.prefetch(key.hash);
-        }
-    }
-
-    /// Append the ids of a batch: of words, and of the singles between them. `done`: up to where ids have been appended.
-    /// Returns the new place.
-    #[inline(always)]
-    fn look_up<M: Machine>(
+    /// Append the ids of the words of a batch, and of the singles between them.
+    ///
+    /// # Safety
+    /// `run_on` must have made room for them. The singles of the batch must be in `singles`, and `STEP` more.
+    unsafe fn append_words(
         &mut self,
-        padded: &[u8],
-        done: usize,
-        batch: &WordBatch,
+        text: &[u8],
+        batch: &Batch<S::Words>,
         lookup: &mut BatchLookup,
-    ) -> Result<usize, Halt> {
+        singles: impl Source,
+    ) -> Result<(), Halt> {
         let words = &batch.words;
-        if words.by_character {
-            let ids = &words.characters.ids;
-            // The first run of singles may begin with the character before the batch.
-            let (mut from, to) = words.character_singles(0, done);
-            let fused = self.vocab.fused;
-            if from < to && fused.is_some() && Some(ids[from]) == fused && self.out.last_id() == fused {
-                from += 1; // UNKNOWN characters side by side are one
-            }
-            // SAFETY: `run` made room.
-            unsafe { self.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..])) };
-            return self.look_up_in(padded, batch, lookup, Ids::<SOME>(&ids[1..]));
-        }
-        if M::MASKS {
-            let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
-            // (They begin in the batch, or with the byte before it. If there are none, `done` may be anywhere.)
-            let first = Ids::<FEW>(&words.ids[(done + 1).saturating_sub(words.first)..]);
-            // SAFETY: `run` made room.
-            unsafe { self.out.append_singles(Singles::new(0, to - done), first) };
-            return self.look_up_in(padded, batch, lookup, Ids::<FEW>(&words.ids[1..]));
-        }
-        let source = Bytes { text: &padded[words.first..], ids: &self.joinable.singles.ids };
-        let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
-        // SAFETY: `run` made room.
-        unsafe { self.out.append_singles(Singles::new(0, to - done), Bytes { text: &padded[done..], ..source }) };
-        self.look_up_in(padded, batch, lookup, source)
-    }
-
-    /// The same after the singles before the first word.
-    fn look_up_in<S: Source>(
-        &mut self,
-        padded: &[u8],
-        batch: &WordBatch,
-        lookup: &mut BatchLookup,
-        source: S,
-    ) -> Result<usize, Halt> {
-        let words = &batch.words;
-        let keys = &batch.keys[..words.count];
-        if keys.is_empty() {
-            return Ok(words.singles_end);
-        }
+        let keys = &batch.keys[..words.count()];
         self.cache.find_rest(keys, lookup);
+        let fused = self.vocab.fused;
         let mut at = 0;
         loop {
-            // 1. As many words as are known, with the singles before each. (The key of the first does not count any.)
-            let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source };
-            // SAFETY: `run` reserved `ids_per_byte` ids for each byte of the text, and `PAD` more.
-            at += unsafe { self.out.append_cached(self.cache, found) };
-            // 2. The singles before the next word, or after the last one.
-            if at > 0 {
-                // SAFETY: as above.
-                unsafe { self.out.append_singles(words.singles(at), source) };
+            // 1. As many words as are known, with the singles before each; then the singles before the next one, or after
+            //    the last.
+            let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source: singles };
+            // SAFETY: as the caller says.
+            unsafe {
+                at += self.out.append_cached(self.cache, found);
+                self.out.append_singles(words.singles(at), singles);
             }
             if at == keys.len() {
-                return Ok(words.singles_end);
+                return Ok(());
             }
-            // 3. The next word.
+            // 2. The next word.
             let era = self.cache.era;
-            let text = &padded[words.begin(at)..words.end(at)];
-            self.append_one(keys[at], text, lookup.entries[at])?;
+            self.append_one(keys[at], words.word(text, at), lookup.entries[at])?;
             if self.cache.era != era {
                 // The cache was emptied meanwhile, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
-            let fused = self.vocab.fused;
             if fused.is_some() && words.is_after(at, fused) && self.out.last_id() == fused {
                 self.out.drop_last(); // UNKNOWN characters side by side are one
             }
@@ -288,31 +250,146 @@ impl<O: Output> Encoder<'_, O> {
     #[inline(never)]
     fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
         self.chunk.clear();
+        let fused = self.vocab.fused;
         // A chunk that was absent may have been added since.
         if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
-            self.append_new(key, text)?;
+            self.chunk.clear();
+            if S::merge(self, key, text)? || !self.cache.once.is_new(key) {
+                self.cache.put(key, text, self.chunk, fused);
+            }
         }
         // Unknown symbols on both sides of a cut are one.
-        let fused = self.vocab.fused;
         let again = fused.is_some() && self.out.last_id() == fused && self.chunk.first() == fused.as_ref();
         self.out.append(&self.chunk[usize::from(again)..])
     }
+}
 
-    /// Merge a chunk, remember it, and leave its ids in `chunk`.
+// --- Compact text --------------------------------------------------------------------------------
+
+/// Cuts a compact text.
+struct CompactSource<'a> {
+    cutter: Cutter<'a>,
+    /// Whether the text is compact, as far as it has been read.
+    is_compact: bool,
+}
+
+impl WordSource for CompactSource<'_> {
+    type Words = Words;
+    const CHECK_BATCHES: usize = 1 << 6;
+
+    fn vector(&self) -> Option<Vector> {
+        self.cutter.joinable.vector
+    }
+
+    fn length(&self) -> usize {
+        self.cutter.length
+    }
+
+    #[inline(always)]
+    fn next(&mut self, machine: impl Machine, words: &mut Words) -> Result<bool, Halt> {
+        if self.cutter.is_done() {
+            return Ok(false);
+        }
+        self.is_compact = self.cutter.next(machine, words).is_some();
+        Ok(self.is_compact)
+    }
+
+    #[inline(always)]
+    fn append<O: Output>(
+        encoder: &mut Encoder<Self, O>,
+        machine: impl Machine,
+        text: &[u8],
+        batch: &Batch<Words>,
+        lookup: &mut BatchLookup,
+    ) -> Result<(), Halt> {
+        let words = &batch.words;
+        let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
+        // The singles before the first word come first: the keys do not count them.
+        // SAFETY: `run_on` made room. The text is padded, and so are the ids of a batch.
+        unsafe {
+            if words.by_character {
+                let ids = &words.characters.ids;
+                // They may begin with the character before the batch.
+                let (mut from, to) = words.character_singles(0);
+                let fused = encoder.vocab.fused;
+                if from < to && fused.is_some() && Some(ids[from]) == fused && encoder.out.last_id() == fused {
+                    from += 1; // UNKNOWN characters side by side are one
+                }
+                encoder.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..]));
+                encoder.append_words(text, batch, lookup, Ids::<SOME>(&ids[1..]))
+            } else if machine.vector().is_some() {
+                // (They begin in the batch, or with the byte before it. If there are none, they may begin anywhere.)
+                let first = Ids::<FEW>(&words.ids[(words.singles_begin + 1).saturating_sub(words.first)..]);
+                encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
+                encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[1..]))
+            } else {
+                let source = Bytes { text: &text[words.first..], ids: &encoder.source.cutter.joinable.singles.ids };
+                let first = Bytes { text: &text[words.singles_begin..], ..source };
+                encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
+                encoder.append_words(text, batch, lookup, source)
+            }
+        }
+    }
+
+    /// Chunks of one character are remembered when they come for the second time: there are texts in which each is another.
     #[cold]
-    fn append_new(&mut self, key: Key, text: &[u8]) -> Result<(), Halt> {
-        self.chunk.clear();
-        if let (Some(starts), Some(unkeyed)) = (&self.vocab.key_starts, &self.joinable.unkeyed) {
-            let tables = Tables { starts, unkeyed, singles: &self.joinable.singles };
-            append_parts(self.vocab, tables, self.cache, text, self.check, self.chunk)?;
+    fn merge<O: Output>(encoder: &mut Encoder<Self, O>, _: Key, text: &[u8]) -> Result<bool, Halt> {
+        let Encoder { vocab, check, chunk, .. } = encoder;
+        let joinable = encoder.source.cutter.joinable;
+        if let Some(unkeyed) = &joinable.unkeyed {
+            append_parts(vocab, joinable, unkeyed, encoder.cache, text, *check, chunk)?;
         } else {
-            let mut sink = IdSink { vocab: self.vocab, text, compact: true, out: self.chunk };
-            merge_chunk(self.vocab, text, self.check, &mut sink)?;
+            merge_chunk(vocab, text, *check, &mut IdSink { vocab, text, compact: true, out: chunk })?;
         }
-        if utf8::length_by_first(text[0]) < text.len() || !self.cache.once.is_new(key) {
-            self.cache.put_chunk(key, text, self.chunk, self.vocab.fused);
+        Ok(utf8::length_by_first(text[0]) < text.len())
+    }
+}
+
+impl WordBatch for Words {
+    fn clear(&mut self) {
+        Words::clear(self);
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes) {
+        if self.by_character {
+            make_keys_from(self.places::<true>(), text, keys, homes);
+        } else {
+            make_keys_from(self.places::<false>(), text, keys, homes);
         }
-        Ok(())
+    }
+
+    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8] {
+        &text[self.begin(i)..self.end(i)]
+    }
+
+    #[inline(always)]
+    fn singles(&self, i: usize) -> Singles {
+        Words::singles(self, i)
+    }
+
+    #[inline(always)]
+    fn is_after(&self, i: usize, id: Option<u32>) -> bool {
+        Words::is_after(self, i, id)
+    }
+}
+
+/// See `make_keys`. (Not a closure: one that is called twice is not inlined.)
+#[inline(always)]
+fn make_keys_from(
+    places: impl Iterator<Item = (usize, usize, Singles)>,
+    text: &[u8],
+    keys: &mut [Key; cache::BATCH],
+    homes: Homes,
+) {
+    for (key, (begin, end, singles)) in keys.iter_mut().zip(places) {
+        *key = Key { singles, ..Key::of_halves(Key::halves(text, begin, end)) };
+        homes.prefetch(key.hash);
     }
 }
 
@@ -328,18 +405,15 @@ pub fn encode_compact<O: Output>(
     out: &mut O,
 ) -> Result<bool, Halt> {
     let Buffers { cache, padded, chunk, pending, .. } = buffers;
+    let pending = pending.get_or_insert_with(Box::default);
     let before = out.mark();
-    let mut encoder = Encoder { vocab, joinable, check, cache, chunk, out };
-    let mut copy = |encoder: &mut Encoder<O>, pending: &mut Pending, prefix: bool, text: &[u8]| {
-        padded.clear();
-        padded.grow(text.len() + 1 + PAD)?;
-        if prefix {
-            padded.push(b' ');
-        }
-        padded.extend_from_slice(text);
-        let length = padded.len();
-        padded.resize(length + PAD, 0);
-        encoder.run(padded, length, pending)
+    // Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it is not compact.
+    let mut encode = |padded: &[u8], length: usize| {
+        debug_assert!(padded.len() >= length + PAD);
+        let source = CompactSource { cutter: Cutter::new(vocab, joinable, padded, length), is_compact: true };
+        let mut encoder = Encoder { vocab, source, check, cache: &mut *cache, chunk: &mut *chunk, out: &mut *out };
+        encoder.run(padded, pending)?;
+        Ok(encoder.source.is_compact)
     };
     // The head, with its prefix, and the tail, with its padding, are copied; the text between them is used in place.
     let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| is_cut(joinable, text, at));
@@ -350,11 +424,19 @@ pub fn encode_compact<O: Output>(
     };
     let done = match (head, tail) {
         (Some(head), Some(tail)) if head <= tail => {
-            (!prefix || copy(&mut encoder, pending, true, &text[..head])?)
-                && encoder.run(&text[head..], tail - head, pending)?
-                && copy(&mut encoder, pending, false, &text[tail..])?
+            let mut done = true;
+            if prefix {
+                let length = copy_padded(padded, true, &text[..head])?;
+                done = encode(padded, length)?;
+            }
+            done = done && encode(&text[head..], tail - head)?;
+            let length = copy_padded(padded, false, &text[tail..])?;
+            done && encode(padded, length)?
         }
-        _ => copy(&mut encoder, pending, prefix, text)?,
+        _ => {
+            let length = copy_padded(padded, prefix, text)?;
+            encode(padded, length)?
+        }
     };
     if !done {
         out.reset(before);
@@ -362,32 +444,136 @@ pub fn encode_compact<O: Output>(
     Ok(done)
 }
 
+/// Copy a text, with a space in front if `prefix`, and pad it. Returns how long it is without the padding.
+fn copy_padded(padded: &mut Vec<u8>, prefix: bool, text: &[u8]) -> Result<usize, Halt> {
+    padded.clear();
+    padded.grow(text.len() + 1 + PAD)?;
+    padded.extend_from_slice(if prefix { b" " } else { b"" });
+    padded.extend_from_slice(text);
+    let length = padded.len();
+    padded.resize(length + PAD, 0);
+    Ok(length)
+}
+
+// --- Text that a pattern cuts --------------------------------------------------------------------
+
+impl WordSource for PatternCutter<'_> {
+    type Words = PatternWords;
+    const CHECK_BATCHES: usize = 1 << 4;
+
+    fn vector(&self) -> Option<Vector> {
+        self.byte_level.vector
+    }
+
+    fn length(&self) -> usize {
+        self.text.len()
+    }
+
+    #[inline(always)]
+    fn next(&mut self, machine: impl Machine, words: &mut PatternWords) -> Result<bool, Halt> {
+        PatternCutter::next(self, machine, words)
+    }
+
+    fn append<O: Output>(
+        encoder: &mut Encoder<Self, O>,
+        _: impl Machine,
+        text: &[u8],
+        batch: &Batch<PatternWords>,
+        lookup: &mut BatchLookup,
+    ) -> Result<(), Halt> {
+        if batch.words.is_before() {
+            return Ok(());
+        }
+        let singles = Bytes { text: batch.words.text(text), ids: &encoder.source.byte_level.ids };
+        // SAFETY: `run_on` made room. The text of a batch is padded.
+        unsafe { encoder.append_words(text, batch, lookup, singles) }
+    }
+
+    /// Long chunks are remembered when they come for the second time: most never do, where they cannot be cut, and the cache
+    /// would be full of them.
+    fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt> {
+        let Encoder { vocab, check, chunk, .. } = encoder;
+        let sink = &mut IdSink { vocab, text, compact: true, out: chunk };
+        if key.is_part() {
+            merge_chunk(vocab, text, *check, sink)?;
+        } else {
+            merge_pattern_chunk(vocab, encoder.source.byte_level, text, *check, sink)?;
+        }
+        Ok(text.len() <= MAX_CHUNK)
+    }
+}
+
+impl WordBatch for PatternWords {
+    fn clear(&mut self) {
+        PatternWords::clear(self);
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes) {
+        let (text, mut done) = (self.text(text), 0);
+        for (key, (begin, end, is_part)) in keys.iter_mut().zip(self.places()) {
+            let singles = Singles::new(done, begin - done);
+            *key = Key { singles, ..Key::of_part(Key::halves(text, begin, end), is_part) };
+            homes.prefetch(key.hash);
+            done = end;
+        }
+    }
+
+    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8] {
+        let [begin, end] = self.place(i);
+        &self.text(text)[begin..end]
+    }
+
+    #[inline(always)]
+    fn singles(&self, i: usize) -> Singles {
+        PatternWords::singles(self, i)
+    }
+
+    #[inline(always)]
+    fn is_after(&self, _: usize, _: Option<u32>) -> bool {
+        false
+    }
+}
+
+/// Encode a text, which is UTF-8, with a byte-level vocabulary.
+pub fn encode_split<O: Output>(
+    vocab: &Vocab,
+    byte_level: &ByteLevel,
+    text: &[u8],
+    check: Check,
+    buffers: &mut Buffers,
+    out: &mut O,
+) -> Result<(), Halt> {
+    let Buffers { cache, chunk, pending_by_pattern, .. } = buffers;
+    cache.keep_more();
+    check()?;
+    let (pending, cut) = &mut **pending_by_pattern.get_or_insert_with(Box::default);
+    let source = PatternCutter::new(byte_level, text, cut)?;
+    Encoder { vocab, source, check, cache, chunk, out }.run(text, pending)
+}
+
 // --- User-defined pieces -------------------------------------------------------------------------
 //
 // A new chunk -> ids, if the vocabulary has user-defined pieces: part by part.
 
-/// What a vocabulary with user-defined pieces has.
-pub struct Tables<'a> {
-    /// Where they begin.
-    pub starts: &'a KeyStarts,
-    /// What the other pieces join.
-    pub unkeyed: &'a Unkeyed,
-    /// The ids of single bytes.
-    pub singles: &'a SingleBytes,
-}
-
 /// Append the ids of a chunk to `out`, which is empty. Its parts are looked up, too, and those of long chunks are
 /// remembered. (Short chunks come again themselves.)
-pub fn append_parts(
+fn append_parts(
     vocab: &Vocab,
-    Tables { starts, unkeyed, singles }: Tables,
+    joinable: &Joinable,
+    unkeyed: &Unkeyed,
     cache: &mut Cache,
     text: &[u8],
     check: Check,
     out: &mut Vec<u32>,
 ) -> Result<(), Halt> {
-    let fused = vocab.fused;
-    for part in Parts::new(starts, unkeyed, vocab.user_defined_compact.walk(text), text, check) {
+    let (fused, singles) = (vocab.fused, &joinable.singles);
+    for part in Parts::new(unkeyed, vocab.user_defined_compact.walk(text), text, check) {
         let Part { begin, end, is_key } = part?;
         let part = &text[begin..end];
         if let (&[byte], None) = (part, &singles.odd) {
@@ -417,7 +603,7 @@ pub fn append_parts(
         // 2. It is new.
         merge_chunk(vocab, part, check, &mut IdSink { vocab, text: part, compact: true, out })?;
         if looked_up && text.len() > MAX_CHUNK && !continues {
-            cache.put_chunk(key, part, &out[before..], fused);
+            cache.put(key, part, &out[before..], fused);
         }
     }
     Ok(())

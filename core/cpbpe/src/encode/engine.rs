@@ -4,16 +4,15 @@ use std::sync::{Arc, Mutex};
 
 use crate::cut::last_cut::last_cut;
 use crate::decode::Decoder;
-use crate::encode::encoder::{encode_compact, Buffers, Scratch};
+use crate::encode::encoder::{encode_compact, encode_split, Buffers, Scratch};
 use crate::encode::output::{Count, IdSink, Output};
-use crate::encode::segment::{self, encode_normalized, encode_whole, sample, Token, Way};
-use crate::encode::split::encode_split;
+use crate::encode::segment::{self, encode_normalized, segment, Token, Way};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
 use crate::text::normalize::{Normalizer, Source, Spaces};
 use crate::text::utf8::{make_compact, REPLACEMENT};
-use crate::text::{utf8, Origins};
+use crate::text::Origins;
 use crate::vocab::{Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
@@ -369,35 +368,15 @@ impl Engine {
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
         let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
-        let tokens = match dropout {
-            None => match self.cached_tokens(&normalized, way, check)? {
-                Some(tokens) => tokens,
-                None => segment::tokens(&self.vocab, &normalized, way, check)?,
-            },
-            Some(dropout) => self.with_scratch(|scratch| {
-                let choices = &mut scratch.buffers.choices;
-                segment::sampled(&self.vocab, &normalized, way, dropout, choices, check)
-            })??,
-        };
+        let tokens = self.with_scratch(|scratch| {
+            segment::tokens(&self.vocab, &normalized, way, dropout, &mut scratch.buffers.choices, check)
+        })??;
         Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
-    }
-
-    /// The tokens of a segmented text from its ids, which come from the cache; `None` if the ids do not tell enough.
-    fn cached_tokens(&self, text: &[u8], way: Way, check: Check) -> Result<Option<Vec<Token>>, Halt> {
-        if let Way::Whole { .. } = way {
-            return Ok(None);
-        }
-        self.with_scratch(|scratch| {
-            encode_normalized(&self.vocab, way, text, check, &mut scratch.buffers, &mut scratch.ids)?;
-            segment::tokens_of(&self.vocab, text, &scratch.ids, check)
-        })?
     }
 
     /// Append the text of a token, as pieces are spelled in the model file; for an unknown one, the unknown text.
     pub fn piece_of(&self, token: &Token, aligned: &Aligned, out: &mut Vec<u8>) -> Result<(), Halt> {
-        out.grow((token.end - token.begin) * utf8::SPACE.len())?; // more than it can take, if it is unknown
-        segment::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out);
-        Ok(())
+        segment::piece_of(&self.vocab, token, &aligned.text, aligned.compact, out)
     }
 
     /// Append the ids of a text to `scratch.ids`, with merges skipped at random.
@@ -420,7 +399,7 @@ impl Engine {
             self.normalized((text, valid), check, normalized, &mut ())?
         };
         let mut sink = IdSink { vocab: &self.vocab, text: normalized, compact: way.is_compact(), out: ids };
-        sample(&self.vocab, normalized, way, dropout, choices, check, &mut sink)
+        segment(&self.vocab, normalized, way, Some(dropout), choices, check, &mut sink)
     }
 
     /// Put the compact form of a plain text (see `is_plain`) into `out`.
@@ -439,12 +418,23 @@ impl Engine {
     /// compare with it.
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
-        let (text, mut ids) = (self.origins_slowly(text)?.0, Vec::new());
-        if self.vocab.byte_level.is_some() {
-            let tokens = segment::tokens(&self.vocab, &text, Way::of(&self.vocab, false), NO_CHECK)?;
-            return Ok(tokens.into_iter().map(|token| token.id).collect());
-        }
-        encode_whole(&self.vocab, &text, false, NO_CHECK, &mut ids)?;
+        self.segment_slowly(&self.origins_slowly(text)?.0, None)
+    }
+
+    /// The same when merges are skipped at random.
+    #[doc(hidden)]
+    pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
+        self.segment_slowly(&self.normalize((text, false), NO_CHECK)?, Some(dropout))
+    }
+
+    fn segment_slowly(&self, text: &[u8], dropout: Option<Dropout>) -> Result<Vec<u32>, Halt> {
+        let mut ids = Vec::new();
+        let mut sink = IdSink { vocab: &self.vocab, text, compact: false, out: &mut ids };
+        let way = match &self.vocab.byte_level {
+            Some(byte_level) => Way::Split(byte_level),
+            None => Way::Whole { compact: false },
+        };
+        segment(&self.vocab, text, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
         Ok(ids)
     }
 
@@ -452,20 +442,6 @@ impl Engine {
     #[doc(hidden)]
     pub fn origins_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         self.normalizer.normalize_slowly(text)
-    }
-
-    /// The same when merges are skipped at random.
-    #[doc(hidden)]
-    pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
-        let normalized = self.normalize((text, false), NO_CHECK)?;
-        let mut ids = Vec::new();
-        let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: false, out: &mut ids };
-        let way = match &self.vocab.byte_level {
-            Some(byte_level) => Way::Split(byte_level),
-            None => Way::Whole { compact: false },
-        };
-        sample(&self.vocab, &normalized, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
-        Ok(ids)
     }
 }
 
@@ -490,8 +466,7 @@ impl Engine {
     #[inline]
     pub(crate) fn append_between(
         &self,
-        text: &[u8],
-        valid: bool,
+        (text, valid): Input,
         ends: Ends,
         check: Check,
         scratch: &mut Scratch,

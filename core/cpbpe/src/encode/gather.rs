@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{current, ThreadId};
 
-use crate::encode::align::{AlignOptions, AlignedTexts};
-use crate::encode::batch::{size, size_of, Consumer, EncodedTexts, Texts};
+use crate::encode::align::EncodedTexts;
+use crate::encode::batch::{size, size_of, Consumer, Texts, Wanted};
 use crate::encode::encoder::Scratch;
-use crate::encode::engine::{Ends, Engine};
+use crate::encode::engine::Engine;
 use crate::error::Halt;
 use crate::memory::with_room;
 use crate::watch::{may_start_threads, Check};
@@ -38,7 +38,7 @@ pub struct Place<'p> {
 
 impl<'p> Place<'p> {
     /// The first part, for what a run has, and the rest; `None` if it is too small.
-    fn split(self, run: &AlignedTexts) -> Option<(Place<'p>, Place<'p>)> {
+    fn split(self, run: &EncodedTexts) -> Option<(Place<'p>, Place<'p>)> {
         if run.ids.len() > self.ids.len() || run.spans.len() > self.spans.len() {
             return None;
         }
@@ -55,8 +55,8 @@ pub type Unknown = (usize, Vec<u8>);
 pub struct GatheredTexts {
     /// How many ids are in the place, and spans if they are asked for.
     pub placed: usize,
-    /// The others, in runs of texts of which nothing else is told.
-    pub rest: Vec<AlignedTexts>,
+    /// The others, in runs of texts; their lengths and unknown texts have been taken out.
+    pub rest: Vec<EncodedTexts>,
     /// How many ids each text has.
     pub lengths: Vec<usize>,
     /// The unknown ones among them, if spans are asked for.
@@ -64,7 +64,7 @@ pub struct GatheredTexts {
 }
 
 /// A run that is to be copied, and where.
-type Task<'p> = (Place<'p>, AlignedTexts);
+type Task<'p> = (Place<'p>, EncodedTexts);
 
 /// The runs of texts whose ids are in the place, or wait.
 #[derive(Default)]
@@ -76,16 +76,16 @@ struct Runs<'p> {
     /// The first text of the next run for the place.
     next: usize,
     /// The runs that wait for others, by their first text: the text after their last, who made them, and what.
-    waiting: BTreeMap<usize, (usize, ThreadId, AlignedTexts)>,
+    waiting: BTreeMap<usize, (usize, ThreadId, EncodedTexts)>,
     /// Those that need not wait any more. Whoever made them copies them.
     ready: Vec<(ThreadId, Task<'p>)>,
     /// Buffers to use again.
-    spare: Vec<AlignedTexts>,
+    spare: Vec<EncodedTexts>,
 }
 
 impl<'p> Runs<'p> {
     /// Take the ids of a run.
-    fn put(&mut self, texts: Range<usize>, run: AlignedTexts) {
+    fn put(&mut self, texts: Range<usize>, run: EncodedTexts) {
         self.waiting.insert(texts.start, (texts.end, current().id(), run));
         self.advance();
     }
@@ -115,7 +115,7 @@ impl<'p> Runs<'p> {
 }
 
 /// Copy runs, and return their buffers.
-fn copy(tasks: Vec<Task>) -> Vec<AlignedTexts> {
+fn copy(tasks: Vec<Task>) -> Vec<EncodedTexts> {
     fn fill<T: Copy>(place: &mut [MaybeUninit<T>], items: &mut Vec<T>) {
         for (here, item) in place.iter_mut().zip(&*items) {
             here.write(*item);
@@ -130,11 +130,11 @@ fn copy(tasks: Vec<Task>) -> Vec<AlignedTexts> {
     tasks.into_iter().map(copy).collect()
 }
 
-/// What is told of the texts of a run: how many ids each has, and the unknown ones.
-type Told = (Vec<usize>, Vec<Unknown>);
+/// What is kept of the texts of a run besides their ids: how many each has, and the unknown ones.
+type Summary = (Vec<usize>, Vec<Unknown>);
 
-/// What is told of all texts, from that of the runs by their first text.
-fn told(texts: usize, mut runs: Vec<(usize, Told)>) -> Result<Told, Halt> {
+/// The same of all texts, from that of the runs by their first text.
+fn summary(texts: usize, mut runs: Vec<(usize, Summary)>) -> Result<Summary, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let mut lengths = with_room(texts)?;
     let mut unknown = with_room(runs.iter().map(|(_, (_, unknown))| unknown.len()).sum())?;
@@ -147,7 +147,7 @@ fn told(texts: usize, mut runs: Vec<(usize, Told)>) -> Result<Told, Halt> {
     Ok((lengths, unknown))
 }
 
-/// Collects what is told of the texts, and makes the place.
+/// Collects the summaries of runs, and makes the place.
 struct Collector<'a, 'p, T: ?Sized, A> {
     texts: &'a T,
     runs: &'a Mutex<Runs<'p>>,
@@ -156,20 +156,20 @@ struct Collector<'a, 'p, T: ?Sized, A> {
     /// How many bytes all texts have, those that are done, and how many ids these have.
     bytes: [usize; 2],
     ids: usize,
-    told: Vec<(usize, Told)>,
+    summaries: Vec<(usize, Summary)>,
 }
 
-impl<'p, T, A> Consumer<Told> for Collector<'_, 'p, T, A>
+impl<'p, T, A> Consumer<Summary> for Collector<'_, 'p, T, A>
 where
     T: Texts + ?Sized,
     A: FnOnce(usize) -> Option<Place<'p>>,
 {
-    fn take(&mut self, first: usize, told: Told) -> bool {
+    fn take(&mut self, first: usize, summary: Summary) -> bool {
         let [all, done] = &mut self.bytes;
-        let lengths = &told.0;
+        let lengths = &summary.0;
         *done += size_of(self.texts, first..first + lengths.len());
         self.ids += lengths.iter().sum::<usize>();
-        self.told.push((first, told));
+        self.summaries.push((first, summary));
         if *done >= *all / SAMPLE {
             if let Some(allocate) = self.allocate.take() {
                 // (A sixteenth more, because texts differ.)
@@ -189,70 +189,26 @@ fn lock<'a, 'p>(runs: &'a Mutex<Runs<'p>>) -> std::sync::MutexGuard<'a, Runs<'p>
 }
 
 impl Engine {
-    /// Put the ids of many texts into the place that `allocate` makes for about so many. It is called in this thread, at
-    /// most once.
+    /// Put the ids of many texts, and their spans if they are wanted, into the place that `allocate` makes for about this
+    /// many. It is called in this thread, at most once.
     pub fn gather_batch<'p>(
         &self,
         texts: &(impl Texts + ?Sized),
         threads: usize,
-        ends: Ends,
+        wanted: Wanted,
         check: Check,
         allocate: impl FnOnce(usize) -> Option<Place<'p>>,
     ) -> Result<GatheredTexts, Halt> {
         if size(texts) < FEW {
             let mut runs = Vec::new();
-            self.encode_batch(texts, threads, ends, check, &mut runs)?;
-            let runs = runs.into_iter().map(|(first, EncodedTexts { ids, lengths })| {
-                (first, AlignedTexts { ids, lengths, ..AlignedTexts::default() })
-            });
-            return apart(texts.count(), runs.collect());
+            self.encode_batch(texts, threads, wanted, check, &mut runs)?;
+            return without_place(texts.count(), runs);
         }
-        let append = |index: usize, check: Check, scratch: &mut Scratch, run: &mut AlignedTexts| {
-            let (text, valid) = texts.at(index);
-            self.append_between(text, valid, ends, check, scratch, &mut run.ids)
-        };
-        self.gather(texts, threads, check, append, allocate)
-    }
-
-    /// The same with their spans, and what is unknown.
-    pub fn gather_aligned<'p>(
-        &self,
-        texts: &(impl Texts + ?Sized),
-        threads: usize,
-        options: AlignOptions,
-        check: Check,
-        allocate: impl FnOnce(usize) -> Option<Place<'p>>,
-    ) -> Result<GatheredTexts, Halt> {
-        if size(texts) < FEW {
-            let mut runs = Vec::new();
-            self.align_batch(texts, threads, options, check, &mut runs)?;
-            return apart(texts.count(), runs);
-        }
-        let append = |index: usize, check: Check, scratch: &mut Scratch, run: &mut AlignedTexts| {
-            self.align_to(texts.at(index), index, options, check, scratch, run)
-        };
-        self.gather(texts, threads, check, append, allocate)
-    }
-
-    /// Put what `append` makes of texts into a place.
-    fn gather<'p>(
-        &self,
-        texts: &(impl Texts + ?Sized),
-        threads: usize,
-        check: Check,
-        append: impl Fn(usize, Check, &mut Scratch, &mut AlignedTexts) -> Result<(), Halt> + Sync,
-        allocate: impl FnOnce(usize) -> Option<Place<'p>>,
-    ) -> Result<GatheredTexts, Halt> {
-        let runs = Mutex::new(Runs::default());
+        let (runs, all) = (Mutex::new(Runs::default()), texts);
         let encode = |texts: Range<usize>, check: Check, scratch: &mut Scratch| {
-            let mut lengths = with_room(texts.len())?;
             let mut run = lock(&runs).spare.pop().unwrap_or_default();
-            for index in texts.clone() {
-                let before = run.ids.len();
-                append(index, check, scratch, &mut run)?;
-                lengths.push(run.ids.len() - before);
-            }
-            let told = (lengths, take(&mut run.unknown));
+            self.append_run(all, texts.clone(), wanted, check, scratch, &mut run)?;
+            let summary = (take(&mut run.lengths), take(&mut run.unknown));
             let tasks = {
                 let mut runs = lock(&runs);
                 runs.put(texts, run);
@@ -260,12 +216,12 @@ impl Engine {
             };
             let spare = copy(tasks);
             lock(&runs).spare.extend(spare);
-            Ok(told)
+            Ok(summary)
         };
         let (bytes, allocate) = ([size(texts), 0], Some(allocate));
-        let mut collector = Collector { texts, runs: &runs, allocate, bytes, ids: 0, told: Vec::new() };
+        let mut collector = Collector { texts, runs: &runs, allocate, bytes, ids: 0, summaries: Vec::new() };
         self.in_runs(texts, threads, check, encode, &mut collector)?;
-        let (lengths, unknown) = told(texts.count(), collector.told)?;
+        let (lengths, unknown) = summary(texts.count(), collector.summaries)?;
         let Runs { placed, waiting, ready, .. } = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
         copy(ready.into_iter().map(|(_, copy)| copy).collect());
         let rest = waiting.into_values().map(|(_, _, run)| run).collect();
@@ -274,11 +230,11 @@ impl Engine {
 }
 
 /// The runs of a few texts, which have no place.
-fn apart(texts: usize, mut runs: Vec<(usize, AlignedTexts)>) -> Result<GatheredTexts, Halt> {
+fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<GatheredTexts, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let mut parts = with_room(runs.len())?;
     parts.extend(runs.iter_mut().map(|(first, run)| (*first, (take(&mut run.lengths), take(&mut run.unknown)))));
-    let (lengths, unknown) = told(texts, parts)?;
+    let (lengths, unknown) = summary(texts, parts)?;
     Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run).collect(), lengths, unknown })
 }
 

@@ -4,7 +4,6 @@
 //! | -------------- | --------------------------------------------------------------------------------- |
 //! | `output.rs`    | where ids go, or are counted; symbols -> ids                                      |
 //! | `encoder.rs`   | text -> ids by way of the cache                                                   |
-//! | `split.rs`     | the same of byte-level vocabularies                                               |
 //! | `segment.rs`   | chooses how a text is segmented; the ways without the cache: to tokens, by chance |
 //! | `engine.rs`    | one model: the calls for one text                                                 |
 //! | `align.rs`     | ids and spans                                                                     |
@@ -20,10 +19,9 @@ mod gather;
 mod message;
 mod output;
 mod segment;
-mod split;
 
-pub use align::{AlignOptions, AlignedTexts};
-pub use batch::{Consumer, EncodedTexts, Lines, Slices, Texts};
+pub use align::{AlignOptions, EncodedTexts};
+pub use batch::{Consumer, Lines, Slices, Texts, Wanted};
 pub use encoder::Scratch;
 pub use engine::{Ends, Engine};
 pub use gather::{join, GatheredTexts, Place};

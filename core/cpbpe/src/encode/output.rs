@@ -1,7 +1,6 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
-use crate::cache::{Cache, Found, Source};
-use crate::cache::{Singles, STEP};
+use crate::cache::{Cache, Found, Singles, Source, STEP};
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::Sink;

@@ -1,18 +1,25 @@
-//! Normalized text -> ids: the way to segment a text is chosen here, once.
+//! Normalized text -> symbols, or ids: the way to segment a text is chosen here, once. `segment` follows it without the
+//! cache, for tokens with their spans, and when merges are skipped at random.
 
-use crate::cut::words;
-use crate::encode::encoder::{encode_compact, Buffers};
+use crate::cut::by_pattern::each_chunk;
+use crate::encode::encoder::{encode_compact, encode_split, Buffers};
 use crate::encode::output::{IdSink, Output};
-use crate::encode::split::{each_chunk, encode_split, segment_chunk};
 use crate::error::Halt;
-use crate::memory::{filled, with_room, Grow};
-use crate::merge::{merge_chunk, merge_whole, sample_chunk, Chances, Choices, Dropout, RawLookup, Sink};
-use crate::text::keys::Keys;
+use crate::memory::{filled, Grow};
+use crate::merge::{
+    merge_chunk, merge_pattern_chunk, merge_whole, sample_chunk, Chances, Choices, Dropout, RawLookup, Shifted, Sink,
+};
 use crate::text::utf8::{self, character, swap_spaces};
 use crate::vocab::characters::{code_point, AFTER, BEFORE, ID, ONE};
-use crate::vocab::piece_type;
-use crate::vocab::{ByteLevel, Joinable, Vocab, NONE};
+use crate::vocab::{piece_type, ByteLevel, Joinable, Vocab, NONE};
 use crate::watch::Check;
+
+/// Whether to go on is checked once in this many steps.
+const CHECK_STEPS: usize = 1 << 14;
+/// This many chunks are found before the first of them is merged.
+const WAITING: usize = 16;
+/// What is known here about a character of one byte: bytes alone find its cuts, and its id is looked up.
+const SHORT_ENTRY: u32 = BEFORE | AFTER;
 
 /// How a normalized text is segmented. It is decided once for each text, by `Way::of`.
 #[derive(Clone, Copy)]
@@ -63,279 +70,40 @@ pub fn encode_normalized<O: Output>(
         Way::Whole { compact } => {
             let ids = &mut buffers.chunk;
             ids.clear();
-            encode_whole(vocab, text, compact, check, ids)?;
+            let mut sink = IdSink { vocab, text, compact, out: ids };
+            segment(vocab, text, way, None, &mut buffers.choices, check, &mut sink)?;
             out.append(ids)
         }
     }
 }
 
-/// Encode a text without cutting it, and append its ids to `out`.
-pub fn encode_whole(vocab: &Vocab, text: &[u8], compact: bool, check: Check, out: &mut Vec<u32>) -> Result<(), Halt> {
-    let mut sink = IdSink { vocab, text, compact, out };
-    segment_whole(vocab, text, compact, |_, _, _| true, check, &mut sink)
-}
+// --- Without the cache ---------------------------------------------------------------------------
 
-/// Merge a text that cannot be cut. `keep` is asked before each merge, see `merge_whole`.
-pub fn segment_whole<S: Sink>(
-    vocab: &Vocab,
-    text: &[u8],
-    compact: bool,
-    keep: impl Fn(usize, usize, usize) -> bool,
-    check: Check,
-    sink: &mut S,
-) -> Result<(), Halt> {
-    let mut keys = user_defined(vocab, compact).walk(text);
-    if compact {
-        merge_whole(&vocab, text, |at| keys.longest(at), keep, check, sink)
-    } else {
-        merge_whole(&RawLookup(vocab), text, |at| keys.longest(at), keep, check, sink)
-    }
-}
-
-/// The user-defined pieces as they are spelled in a text.
-pub fn user_defined(vocab: &Vocab, compact: bool) -> &Keys {
-    if compact {
-        &vocab.user_defined_compact
-    } else {
-        &vocab.user_defined
-    }
-}
-
-// --- Tokens --------------------------------------------------------------------------------------
-//
-// Text -> tokens: ids with their spans of the text.
-
-/// Whether to go on is checked once in this many steps.
-const CHECK_STEPS: usize = 1 << 14;
-
-/// One token with its span in the segmented text.
-pub struct Token {
-    /// Its id.
-    pub id: u32,
-    /// Where its part of the text begins. The part is empty for all but the last byte of a character.
-    pub begin: usize,
-    /// Where it ends.
-    pub end: usize,
-}
-
-/// Turns symbols into tokens.
-struct TokenSink<'a> {
-    vocab: &'a Vocab,
-    text: &'a [u8],
-    compact: bool,
-    /// Where the chunk begins in the text.
-    offset: usize,
-    out: Vec<Token>,
-}
-
-impl Sink for TokenSink<'_> {
-    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
-        self.out.grow(bytes.saturating_mul(self.vocab.ids_per_byte))
-    }
-
-    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
-        let (begin, end) = (begin + self.offset, end + self.offset);
-        if id != NONE && Some(id) != self.vocab.unk {
-            self.out.push(Token { id, begin, end });
-            return;
-        }
-        if self.vocab.byte_ids.is_some() {
-            let mut ids = Vec::new(); // a few: the symbol is one character
-            IdSink { vocab: self.vocab, text: self.text, compact: self.compact, out: &mut ids }
-                .symbol(NONE, begin, end);
-            self.out.extend(ids.into_iter().map(|id| Token { id, begin, end: begin }));
-            if let Some(last) = self.out.last_mut() {
-                last.end = end;
-            }
-        } else if let Some(unk) = self.vocab.unk {
-            match self.out.last_mut() {
-                Some(last) if last.id == unk => last.end = end,
-                _ => self.out.push(Token { id: unk, begin, end }),
-            }
-        }
-    }
-}
-
-/// The tokens of a segmented text, merged chunk by chunk, without the cache.
-pub fn tokens(vocab: &Vocab, text: &[u8], way: Way, check: Check) -> Result<Vec<Token>, Halt> {
-    let mut sink = TokenSink { vocab, text, compact: true, offset: 0, out: Vec::new() };
-    let joinable = match way {
-        Way::Chunks(joinable) => joinable,
-        Way::Split(byte_level) => {
-            each_chunk(byte_level, text, check, |begin, end| {
-                sink.offset = begin;
-                segment_chunk(vocab, byte_level, &text[begin..end], check, &mut sink)
-            })?;
-            return Ok(sink.out);
-        }
-        Way::Whole { compact } => {
-            sink.compact = compact;
-            segment_whole(vocab, text, compact, |_, _, _| true, check, &mut sink)?;
-            return Ok(sink.out);
-        }
-    };
-    let merge_part = |sink: &mut TokenSink, begin: usize, end: usize| {
-        sink.offset = begin;
-        merge_chunk(vocab, &text[begin..end], check, sink)
-    };
-    let mut keys = vocab.user_defined_compact.walk(text);
-    let (mut at, mut done) = (0, 0);
-    let mut next_check = CHECK_STEPS;
-    while at < text.len() {
-        if at >= next_check {
-            check()?;
-            next_check = at + CHECK_STEPS;
-        }
-        let length = keys.longest(at);
-        if length > 0 {
-            merge_part(&mut sink, done, at)?;
-            sink.out.grow(1)?;
-            sink.out.extend(vocab.find(&text[at..at + length]).map(|id| Token { id, begin: at, end: at + length }));
-            at += length;
-            done = at;
-            continue;
-        }
-        if at > done && words::is_cut(joinable, text, at) {
-            merge_part(&mut sink, done, at)?;
-            done = at;
-        }
-        at += 1;
-    }
-    merge_part(&mut sink, done, text.len())?;
-    Ok(sink.out)
-}
-
-/// A place in a text, counted in bytes and in characters.
-#[derive(Clone, Copy)]
-pub struct Place {
-    /// How many bytes are before it.
-    pub bytes: usize,
-    /// How many characters are before it.
-    pub characters: usize,
-}
-
-/// Walk through a compact text by its ids, and report where each token ends, which is where the next one begins. Every
-/// piece occurs unchanged in the text. A character without a piece has an id for each of its bytes; all but the last
-/// have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because an id does
-/// not tell its length.
-#[inline]
-pub fn walk(
-    vocab: &Vocab,
-    ids: &[u32],
-    byte_at: impl Fn(usize) -> u8,
-    check: Check,
-    mut end: impl FnMut(Place),
-) -> Result<bool, Halt> {
-    let lengths = &*vocab.lengths()?;
-    let mut place = Place { bytes: 0, characters: 0 };
-    let mut i = 0;
-    while i < ids.len() {
-        if i > 0 {
-            check()?;
-        }
-        let stop = ids.len().min(i + CHECK_STEPS);
-        while i < stop {
-            let id = ids[i];
-            let length = lengths.of(id);
-            if length.bytes > 0 {
-                place.bytes += usize::from(length.bytes);
-                place.characters += usize::from(length.characters);
-                end(place);
-                i += 1;
-                continue;
-            }
-            if Some(id) == vocab.unk {
-                return Ok(false);
-            }
-            let first = byte_at(place.bytes);
-            let bytes = utf8::length_by_first(first);
-            let tokens = if first == b' ' && vocab.swapped { utf8::SPACE.len() } else { bytes };
-            for _ in 1..tokens {
-                end(place);
-            }
-            place.bytes += bytes;
-            place.characters += 1;
-            end(place);
-            i += tokens;
-        }
-    }
-    Ok(true)
-}
-
-/// The tokens of a compact text that has these ids. `None` if some of it is unknown, see `walk`.
-pub fn tokens_of(vocab: &Vocab, text: &[u8], ids: &[u32], check: Check) -> Result<Option<Vec<Token>>, Halt> {
-    let mut tokens = with_room(ids.len())?;
-    let mut begin = 0;
-    let done = walk(
-        vocab,
-        ids,
-        |at| text[at],
-        check,
-        |end| {
-            tokens.push(Token { id: ids[tokens.len()], begin, end: end.bytes });
-            begin = end.bytes;
-        },
-    )?;
-    debug_assert!(!done || begin == text.len());
-    Ok(done.then_some(tokens))
-}
-
-/// The tokens of a segmented text when merges are skipped at random.
-pub fn sampled(
+/// Give the symbols of a segmented text to `sink`. With `dropout`, merges are skipped at random.
+///
+/// With dropout, too, chunks are merged by themselves: a skipped merge joins nothing, so it does not join what a cut keeps
+/// apart. A chunk of one symbol leaves no choice, and takes no chance. (Merging the whole text at once, with a queue of its
+/// pairs, was five times slower.)
+pub fn segment<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
     way: Way,
-    dropout: Dropout,
+    dropout: Option<Dropout>,
     choices: &mut Choices,
     check: Check,
-) -> Result<Vec<Token>, Halt> {
-    let mut sink = TokenSink { vocab, text, compact: way.is_compact(), offset: 0, out: Vec::new() };
-    sample(vocab, text, way, dropout, choices, check, &mut sink)?;
-    Ok(sink.out)
-}
-
-/// The text of a token, as it is in the model file; for an unknown one, the unknown text.
-pub fn piece_of(vocab: &Vocab, token: &Token, text: &[u8], compact: bool, out: &mut Vec<u8>) {
-    if Some(token.id) == vocab.unk || vocab.kind(token.id) != piece_type::BYTE {
-        let part = &text[token.begin..token.end];
-        if compact && vocab.swapped {
-            swap_spaces(part, out);
-        } else {
-            out.extend_from_slice(part);
-        }
-    } else {
-        vocab.text_of(token.id, out);
-    }
-}
-
-// --- With dropout --------------------------------------------------------------------------------
-//
-// Text -> symbols when merges are skipped at random.
-//
-// Chunks are merged by themselves, as without dropout: a skipped merge joins nothing, so it does not join what a cut
-// keeps apart. A chunk of one symbol leaves no choice, and takes no chance. (Merging the whole text at once, with a
-// queue of its pairs, was five times slower.)
-
-/// So many chunks are found before the first of them is merged.
-const WAITING: usize = 16;
-/// What is known here about a character of one byte: bytes alone find its cuts, and its id is looked up.
-const SHORT_ENTRY: u32 = BEFORE | AFTER;
-
-/// Hands the symbols of a chunk on as symbols of the text.
-struct Shifted<'a, S> {
-    /// Where the chunk begins.
-    begin: usize,
-    sink: &'a mut S,
-}
-
-impl<S: Sink> Sink for Shifted<'_, S> {
-    #[inline]
-    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
-        self.sink.make_room(bytes)
-    }
-    #[inline]
-    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
-        self.sink.symbol(id, self.begin + begin, self.begin + end);
+    sink: &mut S,
+) -> Result<(), Halt> {
+    let chances = dropout.map(Chances::new);
+    match (way, &chances) {
+        // With skipped merges an UNUSED piece can be made in several ways, and the last one in the text counts.
+        (Way::Chunks(_), Some(chances)) if vocab.splits_unused => sample_whole(vocab, text, true, chances, check, sink),
+        (Way::Chunks(joinable), _) => segment_chunks(vocab, joinable, text, chances.as_ref(), choices, check, sink),
+        (Way::Split(byte_level), Some(chances)) => sample_split(vocab, byte_level, text, chances, choices, check, sink),
+        (Way::Split(byte_level), None) => each_chunk(byte_level, text, check, |begin, end| {
+            merge_pattern_chunk(vocab, byte_level, &text[begin..end], check, &mut Shifted { begin, sink })
+        }),
+        (Way::Whole { compact }, Some(chances)) => sample_whole(vocab, text, compact, chances, check, sink),
+        (Way::Whole { compact }, None) => segment_whole(vocab, text, compact, |_, _, _| true, check, sink),
     }
 }
 
@@ -352,39 +120,18 @@ struct Chunk {
     id: u32,
 }
 
-/// Give the symbols of a segmented text to `sink`.
-pub fn sample<S: Sink>(
-    vocab: &Vocab,
-    text: &[u8],
-    way: Way,
-    dropout: Dropout,
-    choices: &mut Choices,
-    check: Check,
-    sink: &mut S,
-) -> Result<(), Halt> {
-    match way {
-        // With skipped merges an UNUSED piece can be made in several ways, and the last one in the text counts.
-        Way::Chunks(_) if vocab.splits_unused => sample_whole(vocab, text, true, dropout, check, sink),
-        Way::Chunks(joinable) => sample_chunks(vocab, joinable, text, dropout, choices, check, sink),
-        Way::Split(byte_level) => sample_split(vocab, byte_level, text, dropout, choices, check, sink),
-        Way::Whole { compact } => sample_whole(vocab, text, compact, dropout, check, sink),
-    }
-}
-
 /// Chunk by chunk.
-fn sample_chunks<S: Sink>(
+fn segment_chunks<S: Sink>(
     vocab: &Vocab,
     joinable: &Joinable,
     text: &[u8],
-    dropout: Dropout,
+    chances: Option<&Chances>,
     choices: &mut Choices,
     check: Check,
     sink: &mut S,
 ) -> Result<(), Halt> {
-    let chances = Chances::new(dropout);
-    let mut sink = Shifted { begin: 0, sink };
     let mut one = |chunk: Chunk, choices: &mut Choices| {
-        sink.begin = chunk.begin;
+        let mut sink = Shifted { begin: chunk.begin, sink };
         let part = &text[chunk.begin..chunk.end];
         if chunk.is_symbol {
             let id = if chunk.id == NONE { single(vocab, joinable, part) } else { chunk.id };
@@ -392,8 +139,13 @@ fn sample_chunks<S: Sink>(
             sink.symbol(id, 0, part.len());
             return Ok(());
         }
-        sample_chunk(vocab, part, chunk.before, &chances, choices, check, &mut sink)
+        match chances {
+            Some(chances) => sample_chunk(vocab, part, chunk.before, chances, choices, check, &mut sink),
+            None => merge_chunk(vocab, part, check, &mut sink),
+        }
     };
+    // (An UNUSED piece of one character is no symbol in the end.)
+    let is_symbol = |count: u64| count == 1 && !vocab.splits_unused;
     // What is known about a chunk arrives while others are found: a chunk waits until there are some more.
     let mut waiting = [Chunk::default(); WAITING];
     let mut count_waiting = 0;
@@ -423,7 +175,7 @@ fn sample_chunks<S: Sink>(
         let key = keys.as_mut().map_or(0, |keys| keys.longest(at));
         let entry = entry_at(joinable, text, at);
         if at > begin && (key > 0 || is_cut(joinable, text, [last, at], [last_entry, entry])) {
-            chunk(begin, at, before, count - before == 1, id_in(last_entry))?;
+            chunk(begin, at, before, is_symbol(count - before), id_in(last_entry))?;
             (begin, before) = (at, count);
         }
         (last, last_entry) = (at, entry);
@@ -437,7 +189,7 @@ fn sample_chunks<S: Sink>(
         }
     }
     if begin < at {
-        chunk(begin, at, before, count - before == 1, id_in(last_entry))?;
+        chunk(begin, at, before, is_symbol(count - before), id_in(last_entry))?;
     }
     Ok(())
 }
@@ -480,15 +232,13 @@ fn sample_split<S: Sink>(
     vocab: &Vocab,
     byte_level: &ByteLevel,
     text: &[u8],
-    dropout: Dropout,
+    chances: &Chances,
     choices: &mut Choices,
     check: Check,
     sink: &mut S,
 ) -> Result<(), Halt> {
-    let chances = Chances::new(dropout);
-    let mut sink = Shifted { begin: 0, sink };
     each_chunk(byte_level, text, check, |begin, end| {
-        sink.begin = begin;
+        let mut sink = Shifted { begin, sink };
         let part = &text[begin..end];
         if let [byte] = part {
             sink.make_room(1)?;
@@ -499,7 +249,7 @@ fn sample_split<S: Sink>(
         if let Some(whole) = vocab.find_mergeable(part).filter(|_| byte_level.options.whole) {
             let (mut merged, mut sampled) = (Symbols::default(), Symbols::default());
             merge_chunk(vocab, part, check, &mut merged)?;
-            sample_chunk(vocab, part, before, &chances, choices, check, &mut sampled)?;
+            sample_chunk(vocab, part, before, chances, choices, check, &mut sampled)?;
             sink.make_room(part.len())?;
             if merged.0 == sampled.0 {
                 sink.symbol(whole, 0, part.len());
@@ -508,7 +258,7 @@ fn sample_split<S: Sink>(
             }
             return Ok(());
         }
-        sample_chunk(vocab, part, before, &chances, choices, check, &mut sink)
+        sample_chunk(vocab, part, before, chances, choices, check, &mut sink)
     })
 }
 
@@ -540,18 +290,36 @@ fn is_cut(joinable: &Joinable, text: &[u8], [last, at]: [usize; 2], [last_entry,
     !joinable.pair(character(&text[last..at]), character(&text[at..at + utf8::length_at(text, at)]))
 }
 
-/// All at once: a text that is not UTF-8, or a vocabulary with UNUSED pieces.
+/// A text that cannot be cut: one that is not UTF-8, or one of a vocabulary with UNUSED pieces when merges are skipped.
+/// `keep` is asked before each merge, see `merge_whole`.
+fn segment_whole<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    compact: bool,
+    keep: impl Fn(usize, usize, usize) -> bool,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    let mut keys = vocab.user_defined_in(compact).walk(text);
+    if compact {
+        merge_whole(&vocab, text, |at| keys.longest(at), keep, check, sink)
+    } else {
+        merge_whole(&RawLookup(vocab), text, |at| keys.longest(at), keep, check, sink)
+    }
+}
+
+/// The same when merges are skipped at random.
 fn sample_whole<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
     compact: bool,
-    dropout: Dropout,
+    chances: &Chances,
     check: Check,
     sink: &mut S,
 ) -> Result<(), Halt> {
     // For each symbol, found by where it begins, how many are before it.
     let mut numbers = filled(0u64, text.len() + 1, check)?;
-    let mut keys = user_defined(vocab, compact).walk(text);
+    let mut keys = vocab.user_defined_in(compact).walk(text);
     let (mut at, mut count) = (0, 0);
     while at < text.len() {
         let stop = text.len().min(at + CHECK_STEPS);
@@ -566,7 +334,137 @@ fn sample_whole<S: Sink>(
         check()?;
     }
     numbers[text.len()] = count;
-    let chances = Chances::new(dropout);
     let keep = |begin: usize, middle: usize, end: usize| chances.keep([begin, middle, end].map(|at| numbers[at]));
     segment_whole(vocab, text, compact, keep, check, sink)
+}
+
+// --- Tokens --------------------------------------------------------------------------------------
+
+/// One token with its span in the segmented text.
+pub struct Token {
+    /// Its id.
+    pub id: u32,
+    /// Where its part of the text begins. The part is empty for all but the last byte of a character.
+    pub begin: usize,
+    /// Where it ends.
+    pub end: usize,
+}
+
+/// Turns symbols into tokens.
+struct TokenSink<'a> {
+    vocab: &'a Vocab,
+    text: &'a [u8],
+    compact: bool,
+    out: Vec<Token>,
+}
+
+impl Sink for TokenSink<'_> {
+    fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
+        self.out.grow(bytes.saturating_mul(self.vocab.ids_per_byte))
+    }
+
+    fn symbol(&mut self, id: u32, begin: usize, end: usize) {
+        if id != NONE && Some(id) != self.vocab.unk {
+            self.out.push(Token { id, begin, end });
+            return;
+        }
+        if self.vocab.byte_ids.is_some() {
+            let mut ids = Vec::new(); // a few: the symbol is one character
+            IdSink { vocab: self.vocab, text: self.text, compact: self.compact, out: &mut ids }
+                .symbol(NONE, begin, end);
+            self.out.extend(ids.into_iter().map(|id| Token { id, begin, end: begin }));
+            if let Some(last) = self.out.last_mut() {
+                last.end = end;
+            }
+        } else if let Some(unk) = self.vocab.unk {
+            match self.out.last_mut() {
+                Some(last) if last.id == unk => last.end = end,
+                _ => self.out.push(Token { id: unk, begin, end }),
+            }
+        }
+    }
+}
+
+/// The tokens of a segmented text, without the cache. With `dropout`, merges are skipped at random.
+pub fn tokens(
+    vocab: &Vocab,
+    text: &[u8],
+    way: Way,
+    dropout: Option<Dropout>,
+    choices: &mut Choices,
+    check: Check,
+) -> Result<Vec<Token>, Halt> {
+    let mut sink = TokenSink { vocab, text, compact: way.is_compact(), out: Vec::new() };
+    segment(vocab, text, way, dropout, choices, check, &mut sink)?;
+    Ok(sink.out)
+}
+
+/// A place in a text, counted in bytes and in characters.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// How many bytes are before it.
+    pub bytes: usize,
+    /// How many characters are before it.
+    pub characters: usize,
+}
+
+/// Walk through a compact text by its ids, and report where each token ends, which is where the next one begins. Every
+/// piece occurs unchanged in the text. A character without a piece has an id for each of its bytes; all but the last
+/// have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because an id does
+/// not tell its length.
+#[inline]
+pub fn walk(
+    vocab: &Vocab,
+    ids: &[u32],
+    byte_at: impl Fn(usize) -> u8,
+    check: Check,
+    mut end: impl FnMut(Place),
+) -> Result<bool, Halt> {
+    let lengths = &*vocab.lengths()?;
+    let mut place = Place { bytes: 0, characters: 0 };
+    let mut i = 0;
+    while i < ids.len() {
+        if i > 0 {
+            check()?;
+        }
+        let stop = ids.len().min(i + CHECK_STEPS);
+        while i < stop {
+            let id = ids[i];
+            let length = lengths[id as usize];
+            if length.bytes > 0 {
+                place.bytes += usize::from(length.bytes);
+                place.characters += usize::from(length.characters);
+                end(place);
+                i += 1;
+                continue;
+            }
+            if Some(id) == vocab.unk {
+                return Ok(false);
+            }
+            let first = byte_at(place.bytes);
+            let bytes = utf8::length_by_first(first);
+            let tokens = if first == b' ' && vocab.swapped { utf8::SPACE.len() } else { bytes };
+            for _ in 1..tokens {
+                end(place);
+            }
+            place.bytes += bytes;
+            place.characters += 1;
+            end(place);
+            i += tokens;
+        }
+    }
+    Ok(true)
+}
+
+/// Append the text of a token, as pieces are spelled in the model file; for an unknown one, the unknown text.
+pub fn piece_of(vocab: &Vocab, token: &Token, text: &[u8], compact: bool, out: &mut Vec<u8>) -> Result<(), Halt> {
+    out.grow((token.end - token.begin) * utf8::SPACE.len())?; // more than it can take, if it is unknown
+    if Some(token.id) != vocab.unk && vocab.kind(token.id) == piece_type::BYTE {
+        vocab.text_of(token.id, out);
+    } else if compact && vocab.swapped {
+        swap_spaces(&text[token.begin..token.end], out);
+    } else {
+        out.extend_from_slice(&text[token.begin..token.end]);
+    }
+    Ok(())
 }

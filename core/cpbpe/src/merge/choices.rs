@@ -14,8 +14,7 @@
 //! have their turns at the same moment.)
 
 use crate::error::Halt;
-use crate::memory::prefetch;
-use crate::memory::{with_room, Grow};
+use crate::memory::{prefetch, with_room, Grow};
 use crate::merge::Sink;
 use crate::vocab::pieces::window;
 use crate::vocab::{Vocab, NONE};

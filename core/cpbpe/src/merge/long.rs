@@ -9,8 +9,7 @@ use std::collections::{BinaryHeap, HashMap};
 use crate::error::Halt;
 use crate::memory::{filled, prefetch, with_room, Grow};
 use crate::merge::{Lookup, Sink};
-use crate::vocab::piece_type;
-use crate::vocab::{Vocab, NONE};
+use crate::vocab::{piece_type, Vocab, NONE};
 use crate::watch::Check;
 
 /// The longest chunk that uses a heap.

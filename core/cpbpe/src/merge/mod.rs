@@ -14,8 +14,7 @@ pub use long::merge_whole;
 
 use crate::error::Halt;
 use crate::memory::with_room;
-use crate::vocab::piece_type;
-use crate::vocab::{Vocab, NONE};
+use crate::vocab::{piece_type, ByteLevel, Vocab, NONE};
 use crate::watch::{Check, NO_CHECK};
 
 // What merging needs from its callers: pieces by their texts, and a receiver of the symbols.
@@ -92,6 +91,25 @@ pub fn merge_chunk<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut
     merge(vocab, text, check, sink)
 }
 
+/// Give the symbols of a chunk to `sink`: the whole chunk, if it is a piece and the model says so, otherwise what merging
+/// makes of it.
+pub fn merge_pattern_chunk<S: Sink>(
+    vocab: &Vocab,
+    byte_level: &ByteLevel,
+    text: &[u8],
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    if byte_level.options.whole {
+        if let Some(id) = vocab.find_mergeable(text) {
+            sink.make_room(text.len())?;
+            sink.symbol(id, 0, text.len());
+            return Ok(());
+        }
+    }
+    merge_chunk(vocab, text, check, sink)
+}
+
 fn merge<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Result<(), Halt> {
     if !text.is_empty() && vocab.symbol_length(text, 0) == text.len() {
         sink.make_room(text.len())?;
@@ -100,14 +118,24 @@ fn merge<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Res
     } else if text.len() <= short::MAX {
         short::merge(vocab, text, |_, _, _| true, sink)
     } else {
-        let visit = |begin: usize, end: usize| {
-            sink.make_room(end - begin)?;
-            let id = (&vocab).mergeable(&text[begin..end]).unwrap_or(NONE);
-            sink.symbol(id, begin, end);
-            Ok(())
-        };
-        long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), |_, _, _| true, check, visit)
+        merge_long(vocab, text, |_, _, _| true, check, sink)
     }
+}
+
+/// Merge a long chunk. `keep` is asked before each merge, see `long::merge`.
+fn merge_long<S: Sink>(
+    vocab: &Vocab,
+    text: &[u8],
+    keep: impl Fn(usize, usize, usize) -> bool,
+    check: Check,
+    sink: &mut S,
+) -> Result<(), Halt> {
+    let visit = |begin: usize, end: usize| {
+        sink.make_room(end - begin)?;
+        sink.symbol(vocab.find_mergeable(&text[begin..end]).unwrap_or(NONE), begin, end);
+        Ok(())
+    };
+    long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), keep, check, visit)
 }
 
 /// Splits UNUSED pieces on their way to another sink.
@@ -128,7 +156,7 @@ impl<S: Sink> Sink for UnusedSplitter<'_, S> {
         if id == NONE || self.vocab.kind(id) != piece_type::UNUSED {
             return self.sink.symbol(id, begin, end);
         }
-        let mut parts = Moved { sink: &mut *self.sink, by: begin };
+        let mut parts = Shifted { begin, sink: &mut *self.sink };
         let piece = &self.text[begin..end];
         // (A piece has less than 8,000 bytes, so there is no need to check whether to go on.)
         let outcome = merge_whole(&self.vocab, piece, |_| 0, |_, _, _| true, NO_CHECK, &mut parts);
@@ -136,19 +164,22 @@ impl<S: Sink> Sink for UnusedSplitter<'_, S> {
     }
 }
 
-/// Hands symbols on to a sink of a text in which they begin later.
-struct Moved<'a, S> {
-    sink: &'a mut S,
-    by: usize,
+/// Hands the symbols of a part of a text on as symbols of the text.
+pub struct Shifted<'a, S> {
+    /// Where the part begins.
+    pub begin: usize,
+    /// Where they go.
+    pub sink: &'a mut S,
 }
 
-impl<S: Sink> Sink for Moved<'_, S> {
+impl<S: Sink> Sink for Shifted<'_, S> {
+    #[inline]
     fn make_room(&mut self, bytes: usize) -> Result<(), Halt> {
         self.sink.make_room(bytes)
     }
-
+    #[inline]
     fn symbol(&mut self, id: u32, begin: usize, end: usize) {
-        self.sink.symbol(id, begin + self.by, end + self.by);
+        self.sink.symbol(id, self.begin + begin, self.begin + end);
     }
 }
 
@@ -178,13 +209,7 @@ pub fn sample_chunk<S: Sink>(
     }
     numbers.push(number);
     let keep = |begin: usize, middle: usize, end: usize| chances.keep([begin, middle, end].map(|at| numbers[at]));
-    let visit = |begin: usize, end: usize| {
-        sink.make_room(end - begin)?;
-        let id = (&vocab).mergeable(&text[begin..end]).unwrap_or(NONE);
-        sink.symbol(id, begin, end);
-        Ok(())
-    };
-    long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), keep, check, visit)
+    merge_long(vocab, text, keep, check, sink)
 }
 
 // --- Dropout -------------------------------------------------------------------------------------

@@ -1,25 +1,25 @@
 //! The classes of the characters of 64 bytes, as bits: bit i is the character i, not the byte i.
 //!
-//! `Plain` is for every machine. `Vector` is for those that `machine::has_vectors` names.
+//! They are read in one way on every machine, and in another with vector instructions.
 
 use regex_syntax::hir::{Class, HirKind};
 
 use crate::error::Error;
-use crate::machine::BLOCK;
+use crate::machine::{Machine, Plain, BLOCK, MORE};
 use crate::memory::zeros;
-#[cfg(target_arch = "x86_64")]
-pub use vector::Vector;
-
-/// How many bytes after a block are read: its last character may end there, and a contraction.
-pub const MORE: usize = 16;
-
-/// 64 bytes that begin where a character does, and what follows.
+/// 64 bytes that begin where a character does, and what follows: the last character may end there, and a contraction.
 pub type Bytes = [u8; BLOCK + MORE];
 
-/// A way to read a block.
-pub trait Read: Sized {
+/// A machine that can read blocks.
+pub trait Read: Machine {
+    /// What it makes of them.
+    type Block: Block;
     /// Read the characters of a block.
-    fn read(classes: &Classes, bytes: &Bytes) -> Self;
+    fn read(self, classes: &Classes, bytes: &Bytes) -> Self::Block;
+}
+
+/// The characters of a block.
+pub trait Block {
     /// How many characters there are.
     fn count(&self) -> usize;
     /// Those that have any of these flags.
@@ -35,8 +35,8 @@ pub trait Read: Sized {
 /// The highest bits of eight bytes.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// Any machine.
-pub struct Plain {
+/// On any machine.
+pub struct PlainBlock {
     /// The class of each character, and then zeros.
     flags: [Flags; BLOCK],
     /// The byte in which each begins.
@@ -45,8 +45,10 @@ pub struct Plain {
 }
 
 impl Read for Plain {
+    type Block = PlainBlock;
+
     #[inline(always)]
-    fn read(classes: &Classes, bytes: &Bytes) -> Plain {
+    fn read(self, classes: &Classes, bytes: &Bytes) -> PlainBlock {
         let mut flags = [0; BLOCK];
         let mut places = [0; BLOCK];
         if bytes[..BLOCK].is_ascii() {
@@ -56,7 +58,7 @@ impl Read for Plain {
             for (i, place) in places.iter_mut().enumerate() {
                 *place = i as u8;
             }
-            return Plain { flags, places, count: BLOCK };
+            return PlainBlock { flags, places, count: BLOCK };
         }
         let (mut at, mut count) = (0, 0);
         while at < BLOCK {
@@ -66,9 +68,11 @@ impl Read for Plain {
             count += 1;
             at += length;
         }
-        Plain { flags, places, count }
+        PlainBlock { flags, places, count }
     }
+}
 
+impl Block for PlainBlock {
     #[inline(always)]
     fn count(&self) -> usize {
         self.count
@@ -111,29 +115,30 @@ impl Read for Plain {
 #[cfg(target_arch = "x86_64")]
 mod vector {
     use super::*;
-    use crate::machine::vector::{in_table, load, FOUR_TIMES, NUMBERS};
+    use crate::machine::vector::{FOUR_TIMES, NUMBERS};
+    use crate::machine::Vector;
     use std::arch::x86_64::*;
 
-    /// x86-64 with AVX-512: see `machine::has_vectors`. Whoever uses this has asked that, so its instructions are there.
-    pub struct Vector {
+    /// With vector instructions. (Only a `Vector` makes one, so the machine has them.)
+    pub struct VectorBlock {
         flags: __m512i,
         places: __m512i,
         count: usize,
     }
 
-    impl Vector {
+    impl VectorBlock {
         /// A block with other characters.
         #[inline(always)]
-        fn others(classes: &Classes, bytes: &Bytes, block: __m512i) -> Vector {
+        fn others(vector: Vector, classes: &Classes, bytes: &Bytes, block: __m512i) -> VectorBlock {
             let table = classes.table().as_ptr();
-            // SAFETY: `bytes` has 16 bytes after the block. A code has 21 bits at most, and so many are in the table, with
+            // SAFETY: `bytes` has 16 bytes after the block. A code has 21 bits at most, and the table has an entry for each, with
             // three more bytes after the last one. See `load`.
             unsafe {
                 // (As signed numbers, the bytes that continue a character are the lowest ones. A block begins where a
                 // character does.)
                 let starts = _mm512_cmpge_epi8_mask(block, _mm512_set1_epi8(0xC0u8 as i8)) | 1;
                 let count = starts.count_ones() as usize;
-                let places = _mm512_maskz_compress_epi8(starts, load(&NUMBERS));
+                let places = _mm512_maskz_compress_epi8(starts, vector.load(&NUMBERS));
                 let more = _mm512_zextsi128_si512(_mm_loadu_si128(bytes[BLOCK..].as_ptr().cast()));
                 let shifted = |x, by: i32| _mm512_srlv_epi32(x, _mm512_set1_epi32(by));
                 let bits = |x, mask: i32| _mm512_and_si512(x, _mm512_set1_epi32(mask));
@@ -144,7 +149,7 @@ mod vector {
                         break;
                     }
                     // 1. The first four bytes of each character, the first one as the highest.
-                    let same = _mm512_permutexvar_epi8(load(&FOUR_TIMES[part]), places);
+                    let same = _mm512_permutexvar_epi8(vector.load(&FOUR_TIMES[part]), places);
                     let four = _mm512_add_epi8(same, _mm512_set1_epi32(0x0001_0203));
                     let x = _mm512_permutex2var_epi8(block, four, more);
                     // 2. Their code points: of four bytes, of three, of two, and of one.
@@ -164,23 +169,28 @@ mod vector {
                     _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(flags));
                 }
                 let valid = u64::MAX >> (BLOCK - count);
-                Vector { flags: _mm512_maskz_mov_epi8(valid, load(&all)), places, count }
+                VectorBlock { flags: _mm512_maskz_mov_epi8(valid, vector.load(&all)), places, count }
             }
         }
     }
 
     impl Read for Vector {
+        type Block = VectorBlock;
+
         #[inline(always)]
-        fn read(classes: &Classes, bytes: &Bytes) -> Vector {
+        fn read(self, classes: &Classes, bytes: &Bytes) -> VectorBlock {
             // SAFETY: `bytes` is longer than a block; see `load`.
             let block = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
             // SAFETY: see `load`.
             if unsafe { _mm512_movepi8_mask(block) } == 0 {
-                return Vector { flags: in_table(&classes.ascii, block), places: load(&NUMBERS), count: BLOCK };
+                let (flags, places) = (self.in_table(&classes.ascii, block), self.load(&NUMBERS));
+                return VectorBlock { flags, places, count: BLOCK };
             }
-            Self::others(classes, bytes, block)
+            VectorBlock::others(self, classes, bytes, block)
         }
+    }
 
+    impl Block for VectorBlock {
         #[inline(always)]
         fn count(&self) -> usize {
             self.count

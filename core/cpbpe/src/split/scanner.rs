@@ -1,10 +1,9 @@
 //! The chunks of a text, block by block.
 
-#[cfg(target_arch = "x86_64")]
-use crate::machine::has_vectors;
-use crate::machine::BLOCK;
+use crate::error::Error;
+use crate::machine::{Plain, Vector, BLOCK, MORE};
 use crate::split::block::{
-    decode, Bytes, Classes, Plain, Read, BLANK, LETTER, LOWER, MARK, MORE, NEWLINE, NUMBER, SPECIAL, UPPER,
+    decode, Block, Bytes, Classes, Read, BLANK, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER,
 };
 use crate::split::rules::{
     chunk_end, contraction, Cl100k, Contractions, Gpt2, Known, Llama3, Nanochat, O200k, Qwen2, Qwen35, Rules, Tekken,
@@ -22,44 +21,52 @@ pub struct Ends {
     pub count: usize,
 }
 
-/// Find the ends of the chunks of the next batch, which begins at a place where a chunk does. Returns where it ends. If
-/// there are none although the text goes on, the next chunk has 4 GiB or more.
-pub type Scan = fn(&Classes, &[u8], usize, &mut Ends) -> usize;
+/// Scans texts by the rules of a pattern.
+pub struct Scanner {
+    known: Known,
+    pub classes: Classes,
+    /// The vector instructions, if the machine has them.
+    vector: Option<Vector>,
+}
 
-/// A way to scan a text by the rules of a pattern.
-pub fn scanner(known: Known) -> Scan {
-    match known {
-        Known::Gpt2 => best::<Gpt2>(),
-        Known::Cl100k => best::<Cl100k>(),
-        Known::Llama3 => best::<Llama3>(),
-        Known::Qwen2 => best::<Qwen2>(),
-        Known::Nanochat => best::<Nanochat>(),
-        Known::Qwen35 => best::<Qwen35>(),
-        Known::O200k => best::<O200k>(),
-        Known::Tekken => best::<Tekken>(),
+impl Scanner {
+    pub fn new(known: Known) -> Result<Scanner, Error> {
+        Ok(Scanner { known, classes: Classes::new()?, vector: Vector::detect() })
+    }
+
+    /// Find the ends of the chunks of the next batch, which begins at a place where a chunk does. Returns where it ends. If
+    /// there are none although the text goes on, the next chunk has 4 GiB or more.
+    pub fn scan(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
+        match self.known {
+            Known::Gpt2 => self.scan_by::<Gpt2>(text, begin, ends),
+            Known::Cl100k => self.scan_by::<Cl100k>(text, begin, ends),
+            Known::Llama3 => self.scan_by::<Llama3>(text, begin, ends),
+            Known::Qwen2 => self.scan_by::<Qwen2>(text, begin, ends),
+            Known::Nanochat => self.scan_by::<Nanochat>(text, begin, ends),
+            Known::Qwen35 => self.scan_by::<Qwen35>(text, begin, ends),
+            Known::O200k => self.scan_by::<O200k>(text, begin, ends),
+            Known::Tekken => self.scan_by::<Tekken>(text, begin, ends),
+        }
+    }
+
+    fn scan_by<R: Rules>(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(vector) = self.vector {
+            // SAFETY: the machine has the instructions, because there is a `Vector`.
+            return unsafe { scan_vector::<R>(vector, &self.classes, text, begin, ends) };
+        }
+        scan::<R>(Plain, &self.classes, text, begin, ends)
     }
 }
 
-fn best<R: Rules>() -> Scan {
-    #[cfg(target_arch = "x86_64")]
-    if has_vectors() {
-        // SAFETY: this machine has the instructions.
-        return |classes, text, begin, ends| unsafe { scan_vector::<R>(classes, text, begin, ends) };
-    }
-    scan::<R, Plain>
-}
-
-/// `scan` with `Vector`.
-///
-/// # Safety
-/// The machine must have its instructions: see `has_vectors`.
+/// `scan` on a machine with these instructions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
-unsafe fn scan_vector<R: Rules>(classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
-    scan::<R, crate::split::block::Vector>(classes, text, begin, ends)
+fn scan_vector<R: Rules>(vector: Vector, classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
+    scan::<R>(vector, classes, text, begin, ends)
 }
 
-/// See `Scan`.
+/// See `Scanner::scan`.
 ///
 /// Each block begins where a chunk does, so there is no state from one to the next. About five bytes of 64, those of the
 /// chunk that goes on after the block, are read again in the next one.
@@ -67,7 +74,7 @@ unsafe fn scan_vector<R: Rules>(classes: &Classes, text: &[u8], begin: usize, en
 /// This is 3.7 times as fast as `chunk_end` for every chunk on English, twice as fast on 30 languages, and 14 and 5.5 times
 /// with vector instructions. (cl100k_base on an Intel Xeon: 0.16, 0.6 and 2.2 GB/s of English.)
 #[inline(always)]
-pub fn scan<R: Rules, B: Read>(classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
+pub fn scan<R: Rules>(machine: impl Read, classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
     let (mut at, mut count) = (begin, 0);
     while at < text.len() && at - begin < BATCH {
         let rest = &text[at..];
@@ -79,12 +86,12 @@ pub fn scan<R: Rules, B: Read>(classes: &Classes, text: &[u8], begin: usize, end
                 &last
             }
         };
-        let block = B::read(classes, bytes);
+        let block = machine.read(classes, bytes);
         let is_last = rest.len() <= BLOCK;
         let there = if is_last { block.before(rest.len()) } else { block.count() };
-        let usable = usable::<R, B>(&block, there);
+        let usable = usable::<R>(&block, there);
         let is_end = is_last && usable == there;
-        let found = borders::<R, B>(&block, bytes, usable, is_end);
+        let found = borders::<R>(&block, bytes, usable, is_end);
         let offset = (at - begin) as u32;
         if found != 0 {
             count += block.append(found, offset, &mut ends.numbers[count..]);
@@ -156,7 +163,7 @@ fn flood(from: u64, of: u64) -> u64 {
 
 /// Where chunks begin. `is_end`: the text ends after `count` characters of the block.
 #[inline(always)]
-pub fn borders<R: Rules, B: Read>(block: &B, bytes: &Bytes, count: usize, is_end: bool) -> u64 {
+pub fn borders<R: Rules>(block: &impl Block, bytes: &Bytes, count: usize, is_end: bool) -> u64 {
     let special = block.any(SPECIAL);
     let kinds = {
         let valid = u64::MAX >> (64 - count);
@@ -199,7 +206,7 @@ pub fn borders<R: Rules, B: Read>(block: &B, bytes: &Bytes, count: usize, is_end
 /// A mark after a sign belongs to the sign's word if the sign is the first of its chunk, and is one of the signs
 /// otherwise. Both are so rare that blocks end before such marks.
 #[inline(always)]
-pub fn usable<R: Rules, B: Read>(block: &B, count: usize) -> usize {
+pub fn usable<R: Rules>(block: &impl Block, count: usize) -> usize {
     if R::WORDS != Words::Cased {
         return count;
     }

@@ -4,9 +4,8 @@ use fancy_regex::{Matches, Regex};
 
 use crate::error::Error;
 use crate::machine::BLOCK;
-use crate::split::block::Classes;
 use crate::split::rules::known;
-use crate::split::scanner::{safe_cut, scanner, Ends, Scan, BATCH};
+use crate::split::scanner::{safe_cut, Ends, Scanner, BATCH};
 
 /// A pattern that splits texts.
 ///
@@ -25,7 +24,7 @@ pub struct Splitter(Way);
 
 enum Way {
     /// A published pattern.
-    Scanner(Scan, Classes),
+    Scanner(Scanner),
     /// Any other.
     General(Box<Regex>),
     /// Several patterns, one after the other.
@@ -36,7 +35,7 @@ impl Splitter {
     /// A splitter for a pattern, in the syntax of `fancy-regex`.
     pub fn of(pattern: &str) -> Result<Splitter, Error> {
         Ok(Splitter(match known(pattern) {
-            Some(known) => Way::Scanner(scanner(known), Classes::new()?),
+            Some(known) => Way::Scanner(Scanner::new(known)?),
             None => Way::General(Box::new(compile(pattern)?)),
         }))
     }
@@ -59,7 +58,7 @@ impl Splitter {
     /// The chunks of a text.
     pub fn chunks<'a>(&'a self, text: &'a str) -> Chunks<'a> {
         match &self.0 {
-            Way::Scanner(scan, classes) => Chunks::Scanned { scan: *scan, classes, text: text.as_bytes(), at: 0 },
+            Way::Scanner(scanner) => Chunks::Scanned { scanner, text: text.as_bytes(), at: 0 },
             Way::General(regex) => Chunks::Matched { matches: regex.find_iter(text), next: None },
             Way::Sequence(splitters) => Chunks::Nested(Box::new(Nested::new(splitters, text))),
         }
@@ -68,7 +67,7 @@ impl Splitter {
     /// The chunks of a text that is UTF-8. (A scanner need not be told: to check it took a seventh of the time of all.)
     pub fn chunks_of<'a>(&'a self, text: &'a [u8]) -> Result<Chunks<'a>, Error> {
         match &self.0 {
-            Way::Scanner(scan, classes) => Ok(Chunks::Scanned { scan: *scan, classes, text, at: 0 }),
+            Way::Scanner(scanner) => Ok(Chunks::Scanned { scanner, text, at: 0 }),
             _ => {
                 let text = std::str::from_utf8(text).map_err(|_| Error::SplitFailed("the text is not UTF-8".into()))?;
                 Ok(self.chunks(text))
@@ -80,7 +79,7 @@ impl Splitter {
     /// can be split into two whose chunks are those of the whole. `None` if there is none, or no rule to find one.
     pub fn safe_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
         match &self.0 {
-            Way::Scanner(_, classes) => safe_cut(classes, text.as_bytes(), from, to),
+            Way::Scanner(scanner) => safe_cut(&scanner.classes, text.as_bytes(), from, to),
             Way::General(_) | Way::Sequence(_) => None,
         }
     }
@@ -89,7 +88,7 @@ impl Splitter {
 /// The chunks of a text that have not been asked for.
 pub enum Chunks<'a> {
     /// By a scanner.
-    Scanned { scan: Scan, classes: &'a Classes, text: &'a [u8], at: usize },
+    Scanned { scanner: &'a Scanner, text: &'a [u8], at: usize },
     /// By a regular expression. `next`: the next match, if it is known already.
     Matched { matches: Matches<'a, 'a, str>, next: Option<[usize; 2]> },
     /// By several patterns.
@@ -102,10 +101,10 @@ impl Chunks<'_> {
     pub fn next(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         batch.ends.count = 0;
         match self {
-            Chunks::Scanned { scan, classes, text, at } => {
+            Chunks::Scanned { scanner, text, at } => {
                 batch.base = *at;
                 batch.begins = None;
-                *at = scan(classes, text, *at, &mut batch.ends);
+                *at = scanner.scan(text, *at, &mut batch.ends);
                 if batch.ends.count == 0 && *at < text.len() {
                     return Err(Error::ChunkTooLong);
                 }
@@ -208,9 +207,7 @@ impl Batch {
 
 // --- Several patterns ----------------------------------------------------------------------------
 //
-// Several patterns, each of which cuts the chunks of the one before.
-//
-// What a pattern matches in a chunk, and what it leaves out between two matches, are chunks, so that nothing is lost: the
+// Each pattern cuts the chunks of the one before. What a pattern matches in a chunk, and what it leaves out between two matches, are chunks, so that nothing is lost: the
 // pre-tokenizers of `tokenizers` do the same. A chunk is a text of its own for the next pattern, which sees nothing
 // around it.
 
@@ -311,7 +308,7 @@ impl Level<'_> {
 
 // --- Any pattern ---------------------------------------------------------------------------------
 //
-// Any pattern, by the crate `fancy-regex`, as in tiktoken.
+// By the crate `fancy-regex`, as in tiktoken.
 
 /// Compile a pattern.
 pub fn compile(pattern: &str) -> Result<Regex, Error> {

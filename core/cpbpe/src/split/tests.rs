@@ -4,14 +4,13 @@ use std::collections::HashMap;
 
 use fancy_regex::Regex;
 
-use crate::machine::BLOCK;
-use crate::split::block::Plain;
-use crate::split::block::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
+use crate::machine::{Plain, BLOCK};
 #[cfg(target_arch = "x86_64")]
-use crate::split::block::{Read, Vector, MORE};
-use crate::split::rules::*;
-use crate::split::rules::{Known, PATTERNS};
-use crate::split::scanner::{scan, scanner, Ends, Scan, BATCH};
+use crate::machine::{Vector, MORE};
+#[cfg(target_arch = "x86_64")]
+use crate::split::block::{Block, Classes, Read, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
+use crate::split::rules::{Known, PATTERNS, *};
+use crate::split::scanner::{scan, Ends, Scanner, BATCH};
 use crate::split::splitter::next_match;
 use crate::split::{Batch, Splitter};
 
@@ -150,33 +149,34 @@ fn ends_of(regex: &Regex, text: &str) -> Vec<usize> {
 }
 
 /// Every way to find the ends of the chunks.
-fn scanned<R: Rules>(classes: &Classes, known: Known, text: &str) -> Vec<Vec<usize>> {
-    let text = text.as_bytes();
+fn scanned<R: Rules>(scanner: &Scanner, text: &str) -> Vec<Vec<usize>> {
+    let (text, classes) = (text.as_bytes(), &scanner.classes);
     let slow = std::iter::successors(Some(0), |&at| (at < text.len()).then(|| chunk_end::<R>(classes, text, at)));
-    let by = |scan: Scan| {
+    let by = |scan: &dyn Fn(usize, &mut Ends) -> usize| {
         let (mut at, mut all) = (0, Vec::new());
         let mut ends = Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 };
         while at < text.len() {
-            let next = scan(classes, text, at, &mut ends);
+            let next = scan(at, &mut ends);
             all.extend(ends.numbers[..ends.count].iter().map(|&end| at + end as usize));
             assert_eq!(all.last(), Some(&next));
             at = next;
         }
         all
     };
-    vec![slow.skip(1).collect(), by(scan::<R, Plain>), by(scanner(known))]
+    let plain = by(&|at, ends| scan::<R>(Plain, classes, text, at, ends));
+    vec![slow.skip(1).collect(), plain, by(&|at, ends| scanner.scan(text, at, ends))]
 }
 
-fn check(classes: &Classes, pattern: &str, known: Known, regex: &Regex, text: &str) {
+fn check(scanner: &Scanner, pattern: &str, known: Known, regex: &Regex, text: &str) {
     let all = match known {
-        Known::Gpt2 => scanned::<Gpt2>(classes, known, text),
-        Known::Cl100k => scanned::<Cl100k>(classes, known, text),
-        Known::Llama3 => scanned::<Llama3>(classes, known, text),
-        Known::Qwen2 => scanned::<Qwen2>(classes, known, text),
-        Known::Nanochat => scanned::<Nanochat>(classes, known, text),
-        Known::Qwen35 => scanned::<Qwen35>(classes, known, text),
-        Known::O200k => scanned::<O200k>(classes, known, text),
-        Known::Tekken => scanned::<Tekken>(classes, known, text),
+        Known::Gpt2 => scanned::<Gpt2>(scanner, text),
+        Known::Cl100k => scanned::<Cl100k>(scanner, text),
+        Known::Llama3 => scanned::<Llama3>(scanner, text),
+        Known::Qwen2 => scanned::<Qwen2>(scanner, text),
+        Known::Nanochat => scanned::<Nanochat>(scanner, text),
+        Known::Qwen35 => scanned::<Qwen35>(scanner, text),
+        Known::O200k => scanned::<O200k>(scanner, text),
+        Known::Tekken => scanned::<Tekken>(scanner, text),
     };
     let expected = ends_of(regex, text);
     for (way, found) in ["character by character", "in blocks", "on this machine"].iter().zip(all) {
@@ -186,10 +186,10 @@ fn check(classes: &Classes, pattern: &str, known: Known, regex: &Regex, text: &s
 
 /// For each pattern, its scanner and what it means.
 fn for_each_pattern(mut check: impl FnMut(&dyn Fn(&str))) {
-    let classes = Classes::new().unwrap();
     for &(pattern, known) in PATTERNS {
+        let scanner = Scanner::new(known).unwrap();
         let regex = Regex::new(pattern).unwrap();
-        check(&|text| self::check(&classes, pattern, known, &regex, text));
+        check(&|text| self::check(&scanner, pattern, known, &regex, text));
     }
 }
 
@@ -281,9 +281,7 @@ fn contractions_of_all_characters() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn machines_read_the_same() {
-    if !crate::machine::has_vectors() {
-        return;
-    }
+    let Some(vector) = Vector::detect() else { return };
     let classes = Classes::new().unwrap();
     let all: Vec<char> = ('\0'..=char::MAX)
         .filter(|character| u32::from(*character) < 0x3000 || u32::from(*character) % 7 == 0)
@@ -297,7 +295,7 @@ fn machines_read_the_same() {
         text.push_str(&"-".repeat(BLOCK + MORE));
         for at in (0..text.len() - BLOCK - MORE).filter(|&at| text.is_char_boundary(at)).step_by(5) {
             let bytes = text.as_bytes()[at..].first_chunk().unwrap();
-            let (plain, vector) = (Plain::read(&classes, bytes), Vector::read(&classes, bytes));
+            let (plain, vector) = (Plain.read(&classes, bytes), vector.read(&classes, bytes));
             assert_eq!(plain.count(), vector.count());
             for flag in (0..8).map(|bit| 1 << bit) {
                 assert_eq!(plain.any(flag), vector.any(flag));

@@ -540,7 +540,6 @@ mod blocks {
     use std::arch::x86_64::*;
 
     use super::*;
-    use crate::machine::vector::{in_table, load};
     use crate::machine::Vector;
     use crate::text::places::{Rewritten, BEGINS};
 
@@ -550,28 +549,27 @@ mod blocks {
         #[inline]
         pub(super) fn rewrite_blocks(&mut self, end: usize) -> Result<(), Halt> {
             match self.places.rewritten() {
-                // SAFETY: there is a table only if the machine has the instructions.
-                Some(table) if !O::KEEPS && self.space.len() == 1 => unsafe { self.rewrite_vector(table, end) },
+                // SAFETY: the machine has the instructions, because there is a `Vector`.
+                Some((vector, table)) if !O::KEEPS && self.space.len() == 1 => unsafe {
+                    self.rewrite_vector(*vector, table, end)
+                },
                 _ => Ok(()),
             }
         }
 
         /// The same with this table.
-        ///
-        /// # Safety
-        /// The machine must have the instructions: see `has_vectors`.
         #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt,lzcnt")]
-        unsafe fn rewrite_vector(&mut self, table: &Rewritten, end: usize) -> Result<(), Halt> {
+        fn rewrite_vector(&mut self, vector: Vector, table: &Rewritten, end: usize) -> Result<(), Halt> {
             let text = self.source.text;
             let squeezed = if self.normalizer.options.remove_extra_whitespaces { u64::MAX } else { 0 };
             while let Some(block) = text.get(self.at..end).and_then(|rest| rest.first_chunk::<{ BLOCK + 1 }>()) {
                 let Some((block, _)) = block.split_first_chunk() else { break };
                 // 1. What becomes of the bytes, and where characters begin. The last one waits for the next block, because a
                 //    rule that is found by its second character may begin with it.
-                let [others, starts] = Vector::kinds(block);
+                let [others, starts] = vector.kinds(block);
                 let last = (starts | 1).ilog2();
-                let bytes = load(block);
-                let ascii = in_table(table, bytes);
+                let bytes = vector.load(block);
+                let ascii = vector.in_table(table, bytes);
                 let begins = _mm512_movepi8_mask(ascii) & !others;
                 let ascii = _mm512_and_si512(ascii, _mm512_set1_epi8(!BEGINS as i8));
                 let bytes = _mm512_mask_mov_epi8(ascii, others, bytes);

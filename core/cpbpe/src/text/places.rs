@@ -18,7 +18,7 @@
 //! `second` holds for any character that begins with them. All three tables are exact or hold too much; a place too
 //! much costs time, but the normalizer looks at each and copies what needs no rewriting.
 
-use crate::machine::has_vectors;
+use crate::machine::Vector;
 use crate::memory::boxed;
 use crate::text::charsmap::{Charsmap, Node};
 use crate::text::keys::Keys;
@@ -52,7 +52,7 @@ pub struct Places {
     /// See `is_blank`.
     blank: [bool; 256],
     /// See `rewritten`.
-    rewritten: Option<Rewritten>,
+    rewritten: Option<(Vector, Rewritten)>,
     /// How many more nodes may be visited.
     patience: usize,
 }
@@ -203,13 +203,13 @@ impl Places {
         }
         let is_common = |byte: &u8| byte.is_ascii_lowercase() || *byte == b' ';
         let is_slow = (0..0x80).filter(is_common).any(|byte| rewritten[usize::from(byte)] & BEGINS != 0);
-        self.rewritten = (has_vectors() && !is_slow).then_some(rewritten);
+        self.rewritten = Vector::detect().filter(|_| !is_slow).map(|vector| (vector, rewritten));
     }
 
     /// The table for normalizing in blocks; see `normalize.rs`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     #[inline(always)]
-    pub fn rewritten(&self) -> Option<&Rewritten> {
+    pub fn rewritten(&self) -> Option<&(Vector, Rewritten)> {
         self.rewritten.as_ref()
     }
 

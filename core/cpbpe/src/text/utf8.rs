@@ -134,7 +134,7 @@ pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
 
 // --- Compact text --------------------------------------------------------------------------------
 //
-// Compact text: U+2581, the commonest character of normalized text, is written as a space, one byte instead of three.
+// U+2581, the commonest character of normalized text, is written as a space, one byte instead of three.
 //
 // A normalized text holds no space (each has become U+2581), so nothing is lost. A piece may hold one, so in pieces
 // the two are exchanged.

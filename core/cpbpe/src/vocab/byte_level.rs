@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Halt};
-use crate::machine::has_vectors;
+use crate::machine::Vector;
 use crate::memory::{zeros, Grow};
 use crate::split::{decode, Splitter};
 use crate::text::utf8;
@@ -35,8 +35,8 @@ pub struct ByteLevel {
     pub ids: Box<[u32; 256]>,
     /// Where long chunks are cut.
     pub cuts: ByteCuts,
-    /// Whether the machine has vector instructions.
-    pub vector: bool,
+    /// The vector instructions, if the machine has them.
+    pub vector: Option<Vector>,
 }
 
 impl ByteLevel {
@@ -53,7 +53,7 @@ impl ByteLevel {
         let splitter =
             if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
         let cuts = ByteCuts::new(pieces).map_err(|_| Error::OutOfMemory)?;
-        Ok(ByteLevel { options, splitter, ids, cuts, vector: has_vectors() })
+        Ok(ByteLevel { options, splitter, ids, cuts, vector: Vector::detect() })
     }
 }
 
@@ -97,7 +97,7 @@ pub const PARTS: usize = 64;
 /// No rank is higher.
 const NEVER: u32 = u32::MAX;
 
-/// See the top of this file.
+/// See above.
 pub struct ByteCuts {
     /// For each character, kinds of ragged pieces: in the upper half those that fit at a place with the character on its
     /// left, in the lower half those that fit with it on the right.
@@ -216,7 +216,7 @@ impl ByteCuts {
                 after.push((taken.beginning, BOTH));
             }
         }
-        // 4. The characters of which these can hold a part: in a row if it is the beginning, and every so many if it is the end.
+        // 4. The characters of which these can hold a part: in a row if it is the beginning, and at equal distances if it is the end.
         for (beginning, kind) in after {
             let missing = utf8::length_by_first(beginning[0]) - beginning.len();
             let (first, _) = decode(&[beginning, &[0x80; 3][..missing]].concat(), 0);

@@ -6,6 +6,7 @@
 //! looked up, and there is no key.
 
 use crate::error::Halt;
+use crate::machine::{CharacterTable, Planes, CHARACTERS};
 use crate::memory::zeros;
 use crate::text::utf8;
 use crate::vocab::piece_type;
@@ -26,12 +27,12 @@ pub const BEFORE: u32 = 1 << 31;
 /// An entry with nothing of the above, for a character that is a piece.
 const ODD: u32 = 1;
 /// Characters from here on share one entry.
-pub const LAST: u32 = 1 << 16;
+const LAST: u32 = CHARACTERS as u32 - 1;
 
 /// An entry for each character.
 pub struct Characters {
     /// By code point; 0 for those that are in no piece. (Zeros that nobody writes take no memory.)
-    entries: Vec<u32>,
+    entries: Box<[u32; CHARACTERS]>,
     /// What 0 stands for.
     default: u32,
 }
@@ -97,7 +98,8 @@ impl Characters {
 
     /// The same entry for all characters.
     pub fn all(default: u32) -> Result<Characters, Halt> {
-        Ok(Characters { entries: zeros(LAST as usize + 1)?, default })
+        let entries = zeros(CHARACTERS)?.into_boxed_slice().try_into().map_err(|_| Halt::OutOfMemory)?;
+        Ok(Characters { entries, default })
     }
 
     /// Set the entry of a character.
@@ -143,10 +145,10 @@ impl Characters {
         }
     }
 
-    /// All entries, `LAST` + 1, and what 0 stands for.
+    /// All entries.
     #[inline(always)]
-    pub fn table(&self) -> (&[u32], u32) {
-        (&self.entries, self.default)
+    pub fn table(&self) -> CharacterTable<'_> {
+        CharacterTable { entries: &self.entries, default: self.default, id_bits: ID }
     }
 
     /// The entry of a character.
@@ -167,7 +169,7 @@ pub struct SingleBytes {
     /// The id of each byte that becomes exactly one id, whatever is around it.
     pub ids: Box<[u32; 256]>,
     /// The three lower bytes of these ids, for vector instructions.
-    pub planes: Box<[[u8; 128]; 3]>,
+    pub planes: Box<Planes>,
     /// For the others, if there are any: 1. They are a space that becomes the three bytes of U+2581, UNUSED pieces, and,
     /// if unknown symbols side by side are one, characters that are unknown.
     pub odd: Option<Box<[u8; 256]>>,

@@ -1,6 +1,6 @@
 //! Which characters merging can join, and so between which ones a text can be cut.
 
-use crate::machine::has_vectors;
+use crate::machine::{ClassTables, PairTable, Vector};
 use crate::memory::boxed;
 use crate::text::keys::Keys;
 use crate::text::utf8::{self, character};
@@ -18,14 +18,14 @@ pub(super) fn pair_bit(left: u32, right: u32) -> usize {
 /// Which characters some piece contains side by side, as two tables; see `cut/words.rs`.
 pub struct Joinable {
     /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
-    pub bytes: Box<[u8; 1 << 16]>,
+    pub bytes: Box<PairTable>,
     /// A bit for each pair of characters that some piece contains side by side, by its hash. If two pairs have the
     /// same hash, one may count as joinable by mistake. Then a possible cut is missed, and the result is the same.
     pairs: Box<[u64; 1 << 11]>,
     /// The first table for ASCII characters, in another form.
     pub classes: Classes,
-    /// Whether the machine has the instructions for that form.
-    pub vector: bool,
+    /// The instructions for that form, if the machine has them.
+    pub vector: Option<Vector>,
     /// The tables without user-defined pieces, if there are any.
     pub unkeyed: Option<Unkeyed>,
     /// What becomes of a byte that is cut off on both sides.
@@ -36,12 +36,12 @@ pub struct Joinable {
 
 impl Joinable {
     /// The tables for the mergeable pieces, all of which are UTF-8.
-    pub fn new(pieces: &Pieces, singles: SingleBytes, characters: Characters) -> Joinable {
+    pub fn new(pieces: &Pieces, user_defined: &Keys, singles: SingleBytes, characters: Characters) -> Joinable {
         let mut joinable = Joinable {
             bytes: boxed(1),
             pairs: boxed(0),
             classes: Classes { tables: boxed([[0; 128]; 2]) },
-            vector: has_vectors() && pieces.len() < 1 << 24,
+            vector: Vector::detect().filter(|_| pieces.len() < 1 << 24),
             unkeyed: None,
             singles,
             characters,
@@ -58,7 +58,11 @@ impl Joinable {
             (0..pieces.len() as u32).filter(|&id| pieces.mergeable(id)).partition(is_key);
         others.into_iter().for_each(|id| joinable.add_piece(pieces.text(id), &mut weights));
         if !keys.is_empty() {
-            joinable.unkeyed = Some(Unkeyed { bytes: joinable.bytes.clone(), pairs: joinable.pairs.clone() });
+            joinable.unkeyed = Some(Unkeyed {
+                starts: KeyStarts::new(user_defined),
+                bytes: joinable.bytes.clone(),
+                pairs: joinable.pairs.clone(),
+            });
             keys.into_iter().for_each(|id| joinable.add_piece(pieces.text(id), &mut weights));
         }
         joinable.characters.join_ascii(&joinable.bytes);
@@ -118,7 +122,7 @@ pub const GROUPS: usize = 4;
 pub struct Classes {
     /// For each pair of tables the class of each left character, and the classes of left characters that each right
     /// character can be joined with.
-    pub tables: Box<[[[u8; 128]; 2]; GROUPS]>,
+    pub tables: Box<ClassTables>,
 }
 
 /// Some left characters, and the right ones that they can be joined with.
@@ -184,6 +188,8 @@ const LONG_CHARACTER: u8 = 0xE0;
 
 /// The two tables of `Joinable`, for these pieces only.
 pub struct Unkeyed {
+    /// Where the others begin.
+    pub starts: KeyStarts,
     /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
     pub bytes: Box<[u8; 1 << 16]>,
     /// A bit for each pair of characters.
@@ -207,8 +213,6 @@ impl Unkeyed {
 }
 
 // --- Where user-defined pieces begin -------------------------------------------------------------
-//
-// Where user-defined pieces may begin.
 
 /// Where a text has two bytes that some user-defined piece begins with, it is asked whether it has the first four of
 /// one. (With 16,000 words as user-defined pieces, half of all places have the former, and an eighth the latter.)
@@ -236,18 +240,15 @@ fn hash(bytes: [u8; LONG]) -> usize {
 }
 
 impl KeyStarts {
-    /// `None` if there are no user-defined pieces.
-    pub fn new(user_defined: &Keys) -> Option<KeyStarts> {
-        if user_defined.is_empty() {
-            return None;
-        }
+    /// Of these pieces.
+    pub fn new(user_defined: &Keys) -> KeyStarts {
         let mut starts = KeyStarts {
             pairs: Box::new([0; 1 << 10]),
             short_pairs: Box::new([0; 1 << 10]),
             long: Box::new([0; 1 << (BITS - 6)]),
         };
         user_defined.each(|key| starts.add(key));
-        Some(starts)
+        starts
     }
 
     fn add(&mut self, key: &[u8]) {
@@ -295,6 +296,7 @@ mod tests {
         pieces.finish(|_| false).unwrap();
         let joinable = Joinable::new(
             &pieces,
+            &Keys::new(&[]).unwrap(),
             SingleBytes { ids: Box::new([0; 256]), planes: Box::new([[0; 128]; 3]), odd: None },
             Characters::all(0).unwrap(),
         );
@@ -345,7 +347,7 @@ mod tests {
                 (0..1 + chance([1, 2, 3, 4, 5, 20][round % 6])).map(|_| chance(256) as u8).collect::<Vec<u8>>()
             };
             let keys: Vec<Vec<u8>> = (0..1 + chance(200)).map(|_| key(&mut chance)).collect();
-            let starts = KeyStarts::new(&Keys::new(&keys).unwrap()).unwrap();
+            let starts = KeyStarts::new(&Keys::new(&keys).unwrap());
             for key in &keys {
                 for more in [&b""[..], b"a", b"\xff\xff\xff"] {
                     assert!(starts.may_begin(&[key, more].concat(), 0));
@@ -356,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_first_four_bytes_count() {
-        let starts = KeyStarts::new(&Keys::new(&[b"abcde".to_vec(), b"xyz".to_vec()]).unwrap()).unwrap();
+        let starts = KeyStarts::new(&Keys::new(&[b"abcde".to_vec(), b"xyz".to_vec()]).unwrap());
         let may_begin = |text: &[u8]| starts.may_begin(text, 0);
         assert!(may_begin(b"abcd") && may_begin(b"xy__") && may_begin(b"a"));
         assert!(!may_begin(b"ab__") && !may_begin(b"abc_") && !may_begin(b"abc") && !may_begin(b"xz__"));

@@ -9,6 +9,6 @@ pub mod vocabulary;
 
 pub use byte_level::{ByteLevel, ByteLevelOptions};
 pub use columns::Columns;
-pub use joinable::{Joinable, KeyStarts, Unkeyed};
+pub use joinable::Joinable;
 pub use pieces::{piece_type, NONE};
 pub use vocabulary::Vocab;

@@ -11,7 +11,7 @@ use crate::text::utf8::swap_spaces;
 use crate::vocab::byte_level::ByteLevel;
 use crate::vocab::characters::{Characters, SingleBytes};
 use crate::vocab::columns::Columns;
-use crate::vocab::joinable::{Joinable, KeyStarts};
+use crate::vocab::joinable::Joinable;
 use crate::vocab::pieces::{has_byte, piece_type, window, Pieces, NONE, WINDOW};
 
 /// sentencepiece refuses pieces with this many bytes or more.
@@ -52,13 +52,11 @@ pub struct Vocab {
     /// See `orders`.
     orders: Lazy<(Vec<u32>, usize)>,
     /// See `lengths`.
-    lengths: Lazy<PieceLengths>,
+    lengths: Lazy<Vec<PieceLength>>,
     /// The USER_DEFINED pieces, with the texts that they have in the input.
     pub user_defined: Arc<Keys>,
     /// The same, swapped.
     pub user_defined_compact: Arc<Keys>,
-    /// Where these may begin.
-    pub key_starts: Option<KeyStarts>,
     /// Whether the spans of a text that needs no rules follow from its ids; see `follow_from_ids`.
     pub plain_spans: bool,
 }
@@ -155,9 +153,7 @@ impl Vocab {
             plain_spans: follow_from_ids(&user_defined),
             user_defined: raw_keys,
             user_defined_compact: compact_keys,
-            key_starts: None,
         };
-        vocab.key_starts = KeyStarts::new(&vocab.user_defined_compact);
         let space = vocab.find_mergeable(b" ").filter(|&id| vocab.kind(id) != piece_type::UNUSED);
         if byte_fallback && space.is_none() {
             vocab.ids_per_byte = 3; // a space that is not a piece, or UNUSED, becomes the three bytes of U+2581
@@ -168,7 +164,7 @@ impl Vocab {
         if vocab.utf8 && vocab.byte_level.is_none() {
             let singles = SingleBytes::new(&vocab);
             let characters = Characters::new(&vocab, &singles)?;
-            vocab.joinable = Some(Joinable::new(&vocab.pieces, singles, characters));
+            vocab.joinable = Some(Joinable::new(&vocab.pieces, &vocab.user_defined_compact, singles, characters));
         }
         Ok(vocab)
     }
@@ -182,6 +178,15 @@ impl Vocab {
             *id = named.filter(|&id| self.kind(id) == kind);
         }
         ids
+    }
+
+    /// The USER_DEFINED pieces as they are spelled in a text that is compact or not.
+    pub fn user_defined_in(&self, compact: bool) -> &Keys {
+        if compact {
+            &self.user_defined_compact
+        } else {
+            &self.user_defined
+        }
     }
 
     /// How many pieces there are.
@@ -220,8 +225,15 @@ impl Vocab {
     }
 
     /// How long each piece is.
-    pub fn lengths(&self) -> Result<Made<'_, PieceLengths>, Halt> {
-        self.lengths.get_or_make(|| PieceLengths::new(&self.pieces))
+    pub fn lengths(&self) -> Result<Made<'_, Vec<PieceLength>>, Halt> {
+        let length = |id| {
+            if matches!(self.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
+                return PieceLength { bytes: 0, characters: 0 };
+            }
+            let text = self.pieces.text(id); // UTF-8, if it can be merged
+            PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
+        };
+        self.lengths.get_or_make(|| collected((0..self.len() as u32).map(length)))
     }
 
     /// How many bytes the symbol takes that a text has at `at` before anything is merged.
@@ -303,40 +315,13 @@ pub fn byte_of(piece: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-// --- Lengths of pieces ---------------------------------------------------------------------------
-//
-// The lengths of pieces, which is all that spans need to know about them.
-
-/// The length of each piece in compact text.
-pub struct PieceLengths(Vec<PieceLength>);
-
-/// The length of one piece.
+/// The length of a piece in compact text, which is all that spans need to know about it.
 #[derive(Clone, Copy)]
 pub struct PieceLength {
     /// In bytes; 0 if its tokens have other texts than the piece itself: BYTE and UNKNOWN pieces.
     pub bytes: u16,
     /// In characters; 0 likewise.
     pub characters: u16,
-}
-
-impl PieceLengths {
-    /// Measure pieces. Those that can be merged are UTF-8.
-    pub fn new(pieces: &Pieces) -> Result<PieceLengths, Halt> {
-        let length = |id| {
-            if matches!(pieces.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
-                return PieceLength { bytes: 0, characters: 0 };
-            }
-            let text = pieces.text(id);
-            PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
-        };
-        Ok(PieceLengths(collected((0..pieces.len() as u32).map(length))?))
-    }
-
-    /// The length of a piece.
-    #[inline]
-    pub fn of(&self, id: u32) -> PieceLength {
-        self.0[id as usize]
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,338 @@
+//! From text to words with a byte-level vocabulary: a pattern cuts the text into chunks. Those of one byte are singles, and
+//! long ones are cut into parts where nothing merges (see `vocab/byte_level.rs`), which are words as well.
+
+use crate::cache::{Singles, MAX_CHUNK, STEP};
+use crate::error::{Error, Halt};
+use crate::machine::Machine;
+use crate::memory::Grow;
+use crate::split::{Batch, Chunks};
+use crate::vocab::byte_level::PARTS;
+use crate::vocab::ByteLevel;
+use crate::watch::Check;
+
+/// How many words, chunks or parts of several bytes, are looked up together.
+pub const BATCH: usize = 256;
+/// A batch ends after this many bytes, because singles are found by 16 bits. (A chunk may go on for longer.)
+const MAX_BYTES: u32 = 1 << 14;
+/// How many bytes after a chunk may be read.
+const PAD: usize = STEP;
+const _: () = assert!(PAD >= 16); // (keys need this many)
+
+/// The words of a batch.
+pub struct PatternWords {
+    /// Where each begins and ends, counted from `first`.
+    begins: [u32; BATCH + 1],
+    ends: [u32; BATCH + 1],
+    /// Which are parts of chunks, if that matters; and whether any is.
+    parts: [bool; BATCH + 1],
+    has_parts: bool,
+    /// Where some parts of a long chunk end. (Here they need not be cleared: that took a thirtieth of the time.)
+    part_ends: [usize; PARTS + 1],
+    /// How many there are.
+    pub count: usize,
+    /// Where the batch begins in the text, and where it ends.
+    first: usize,
+    end: usize,
+    /// The text of a batch that is near the end of all text, and `PAD` zeros.
+    padded: Vec<u8>,
+}
+
+impl Default for PatternWords {
+    fn default() -> PatternWords {
+        PatternWords {
+            begins: [0; BATCH + 1],
+            ends: [0; BATCH + 1],
+            parts: [false; BATCH + 1],
+            has_parts: false,
+            part_ends: [0; PARTS + 1],
+            count: 0,
+            first: 0,
+            end: 0,
+            padded: Vec::new(),
+        }
+    }
+}
+
+impl PatternWords {
+    /// Become a batch before the text.
+    pub fn clear(&mut self) {
+        (self.count, self.first, self.end) = (0, 0, 0);
+    }
+
+    /// Whether this is such a batch. (It has no text that could be read.)
+    pub fn is_before(&self) -> bool {
+        self.end == self.first
+    }
+
+    /// Keep the words among the chunks that begin at `begin` and have these ends, counted from `base`, until there are
+    /// enough. `inside`: in front of the first chunk, a part of it is missing; on return, that is so for the next one.
+    /// Returns how many chunks have come to their end.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        machine: impl Machine,
+        text: &[u8],
+        [begin, base]: [usize; 2],
+        ends: &[u32],
+        byte_level: &ByteLevel,
+        inside: &mut bool,
+    ) -> Result<usize, Halt> {
+        (self.first, self.count) = (begin, 0);
+        if std::mem::take(&mut self.has_parts) {
+            self.parts = [false; BATCH + 1];
+        }
+        let before = (begin - base) as u32; // the batch begins here, counted from `base`
+        let (mut from, mut taken) = (before, 0);
+        while let (Some(&end), true) = (ends.get(taken), self.count < BATCH && from - before < MAX_BYTES) {
+            // 1. Many chunks that are not long.
+            let (begins, places) =
+                (self.begins[self.count..].first_chunk_mut(), self.ends[self.count..].first_chunk_mut());
+            if let (Some(chunks), Some(begins), Some(places), false) =
+                (ends[taken..].first_chunk(), begins, places, *inside)
+            {
+                let [chunks, words] = machine.words(chunks, from, before, MAX_CHUNK as u32, [begins, places]);
+                if chunks > 0 {
+                    taken += chunks;
+                    self.count += words;
+                    from = ends[taken - 1];
+                    continue;
+                }
+            }
+            // 2. One that is, or one near the end of the text.
+            if end - from > MAX_CHUNK as u32 || *inside {
+                from = before + self.take_parts(text, [from, end].map(|place| place - before), byte_level, inside);
+                if *inside {
+                    break;
+                }
+            } else {
+                self.add(from - before, end - before);
+                from = end;
+            }
+            taken += 1;
+        }
+        let size = (from - before) as usize;
+        self.end = begin + size;
+        // Near its end the text is copied, so that bytes after it may be read.
+        if self.end + PAD > text.len() {
+            self.padded.clear();
+            self.padded.grow(size + PAD)?;
+            self.padded.extend_from_slice(&text[begin..self.end]);
+            self.padded.resize(size + PAD, 0);
+        }
+        Ok(taken)
+    }
+
+    /// Keep a word, or leave out a single.
+    #[inline(always)]
+    fn add(&mut self, from: u32, to: u32) {
+        (self.begins[self.count], self.ends[self.count]) = (from, to);
+        self.count += usize::from(to - from > 1);
+    }
+
+    /// Keep the parts of a long chunk until there are enough. Returns where the last one ends.
+    #[inline(never)]
+    fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
+        let matters = byte_level.options.whole;
+        while from < to && from < MAX_BYTES {
+            let [first, last] = [from, to].map(|place| self.first + place as usize);
+            let count = byte_level.cuts.parts(text, first, last, &mut self.part_ends);
+            *inside |= self.part_ends[0] < last;
+            self.has_parts |= *inside && matters;
+            for i in 0..count {
+                let end = self.part_ends[i];
+                if self.count == BATCH || from >= MAX_BYTES {
+                    *inside = true;
+                    return from;
+                }
+                let end = (end - self.first) as u32;
+                self.parts[self.count] = *inside && matters && end - from > 1;
+                self.add(from, end);
+                from = end;
+            }
+        }
+        *inside = from < to;
+        from
+    }
+
+    /// The text of the batch, after which `PAD` bytes can be read.
+    #[inline(always)]
+    pub fn text<'a>(&'a self, text: &'a [u8]) -> &'a [u8] {
+        if self.end + PAD > text.len() {
+            &self.padded
+        } else {
+            &text[self.first..self.end + PAD]
+        }
+    }
+
+    /// Where a word begins and ends in the text of the batch.
+    #[inline(always)]
+    pub fn place(&self, i: usize) -> [usize; 2] {
+        [self.begins[i] as usize, self.ends[i] as usize]
+    }
+
+    /// These places of all words, and whether each is a part of a chunk, if that matters.
+    #[inline(always)]
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
+        let places = self.begins.iter().zip(&self.ends).zip(&self.parts[..self.count]);
+        places.map(|((&begin, &end), &is_part)| (begin as usize, end as usize, is_part))
+    }
+
+    /// The singles before a word, or after the last one.
+    #[inline(always)]
+    pub fn singles(&self, i: usize) -> Singles {
+        let from = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        let to = if i == self.count { self.end - self.first } else { self.begins[i] as usize };
+        // (After a chunk that is too long for the numbers of a batch there are none in it.)
+        if from == to {
+            Singles::default()
+        } else {
+            Singles::new(from, to - from)
+        }
+    }
+}
+
+/// Cuts a text into words, batch by batch.
+pub struct PatternCutter<'a> {
+    pub byte_level: &'a ByteLevel,
+    pub text: &'a [u8],
+    chunks: TextChunks<'a>,
+    /// The chunks of a part of the text, and how many of them have come to their end.
+    cut: &'a mut Cut,
+    taken: usize,
+    /// Where the next batch begins.
+    begin: usize,
+    /// Whether a part of the next chunk is in an earlier batch.
+    inside: bool,
+}
+
+impl<'a> PatternCutter<'a> {
+    pub fn new(byte_level: &'a ByteLevel, text: &'a [u8], cut: &'a mut Cut) -> Result<PatternCutter<'a>, Halt> {
+        cut.clear();
+        let chunks = TextChunks::new(byte_level, text)?;
+        Ok(PatternCutter { byte_level, text, chunks, cut, taken: 0, begin: 0, inside: false })
+    }
+
+    /// Find the words of the next batch; false if there is none.
+    #[inline(always)]
+    pub fn next(&mut self, machine: impl Machine, words: &mut PatternWords) -> Result<bool, Halt> {
+        if self.taken == self.cut.ends().len() {
+            if !self.chunks.next(self.cut)? {
+                return Ok(false);
+            }
+            (self.taken, self.begin) = (0, self.cut.base);
+        }
+        let begins = [self.begin, self.cut.base];
+        let ends = &self.cut.ends()[self.taken..];
+        self.taken += words.take(machine, self.text, begins, ends, self.byte_level, &mut self.inside)?;
+        self.begin = words.end;
+        Ok(true)
+    }
+}
+
+/// Call `each` for every chunk of a text, which is UTF-8.
+pub fn each_chunk(
+    byte_level: &ByteLevel,
+    text: &[u8],
+    check: Check,
+    mut each: impl FnMut(usize, usize) -> Result<(), Halt>,
+) -> Result<(), Halt> {
+    let mut chunks = TextChunks::new(byte_level, text)?;
+    let mut cut = Cut::default();
+    while chunks.next(&mut cut)? {
+        check()?;
+        let mut begin = cut.base;
+        for &end in cut.ends() {
+            let end = cut.base + end as usize;
+            each(begin, end)?;
+            begin = end;
+        }
+    }
+    Ok(())
+}
+
+/// The chunks of a part of a text, each of which begins where the one before ends.
+pub struct Cut {
+    batch: Batch,
+    /// Where the first chunk begins in the text.
+    base: usize,
+    /// Where each ends, counted from `base`, if the batch does not say it.
+    filled: Option<Vec<u32>>,
+}
+
+impl Default for Cut {
+    fn default() -> Cut {
+        Cut { batch: Batch::new(), base: 0, filled: None }
+    }
+}
+
+impl Cut {
+    /// Have no chunks.
+    fn clear(&mut self) {
+        self.filled.get_or_insert_default().clear();
+    }
+
+    #[inline(always)]
+    fn ends(&self) -> &[u32] {
+        self.filled.as_deref().unwrap_or_else(|| self.batch.ends())
+    }
+}
+
+/// The chunks of a text: the matches of the pattern, and what it does not match between them, so that nothing is lost.
+/// (The published patterns match everything.)
+struct TextChunks<'a> {
+    /// `None` if the text is one chunk.
+    chunks: Option<Chunks<'a>>,
+    /// How long the text is, and how much of it is in chunks that have been handed out.
+    length: usize,
+    done: usize,
+}
+
+impl<'a> TextChunks<'a> {
+    fn new(byte_level: &'a ByteLevel, text: &'a [u8]) -> Result<TextChunks<'a>, Halt> {
+        let chunks = byte_level.splitter.as_ref().map(|splitter| splitter.chunks_of(text)).transpose().map_err(halt)?;
+        Ok(TextChunks { chunks, length: text.len(), done: 0 })
+    }
+
+    /// Put the next chunks into `cut`. Returns false if there are none.
+    fn next(&mut self, cut: &mut Cut) -> Result<bool, Halt> {
+        let more = match &mut self.chunks {
+            Some(chunks) => chunks.next(&mut cut.batch).map_err(halt)?,
+            None => false,
+        };
+        if more && cut.batch.begins().is_none() {
+            (cut.base, cut.filled) = (cut.batch.base(), None);
+            self.done = self.length; // all of the text is in some chunk
+            return Ok(true);
+        }
+        cut.base = self.done;
+        let filled = cut.filled.get_or_insert_default();
+        filled.clear();
+        let mut add = |end: usize| {
+            filled.grow(1)?;
+            filled.push(u32::try_from(end - cut.base).map_err(|_| Halt::ChunkTooLong)?);
+            Ok(())
+        };
+        if more {
+            for [begin, end] in cut.batch.spans() {
+                if begin > self.done {
+                    add(begin)?;
+                }
+                add(end)?;
+                self.done = end;
+            }
+        } else if self.done < self.length {
+            add(self.length)?;
+            self.done = self.length;
+        }
+        Ok(!filled.is_empty())
+    }
+}
+
+/// Why a text cannot be split.
+fn halt(error: Error) -> Halt {
+    match error {
+        Error::SplitFailed(_) => Halt::SplitFailed,
+        Error::ChunkTooLong => Halt::ChunkTooLong,
+        _ => Halt::OutOfMemory,
+    }
+}
