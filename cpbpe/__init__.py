@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.encoding import Encoding, Part, Special
     from cpbpe.tokenizer.inspection import Inspection
-    from cpbpe.tokenizer.loading import load
     from cpbpe.tokenizer.lossless import Losslessness
     from cpbpe.tokenizer.ragged import Ragged
     from cpbpe.tokenizer.shown import Shown
     from cpbpe.tokenizer.streams import StreamDecoder, StreamEncoder
-    from cpbpe.tokenizer.tokenizer import Tokenizer
+    from cpbpe.tokenizer.tokenizer import Tokenizer, load
     from cpbpe.tokenizer.vocabulary import Vocabulary
     from cpbpe.tools.compare import compare
     from cpbpe.tools.comparison import Comparison
@@ -99,12 +98,11 @@ _LATER = {
     "tokenizer.converting": "Conversion convert",
     "tokenizer.encoding": "Encoding Part Special",
     "tokenizer.inspection": "Inspection",
-    "tokenizer.loading": "load",
     "tokenizer.lossless": "Losslessness",
     "tokenizer.ragged": "Ragged",
     "tokenizer.shown": "Shown",
     "tokenizer.streams": "StreamDecoder StreamEncoder",
-    "tokenizer.tokenizer": "Tokenizer",
+    "tokenizer.tokenizer": "Tokenizer load",
     "tokenizer.vocabulary": "Vocabulary",
     "tools.compare": "compare",
     "tools.comparison": "Comparison",

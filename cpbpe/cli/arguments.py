@@ -52,7 +52,7 @@ def given_of(arguments: argparse.Namespace) -> dict[str, Any]:
 def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool = False) -> Tokenizer:
     """The model, or the one of a path; errors name its file. `plain`: what is said of others is not meant."""
     with importing:
-        from cpbpe.tokenizer.loading import load
+        from cpbpe.tokenizer.tokenizer import load
     path = path or str(arguments.model)
     try:
         return load(path, **({} if plain else given_of(arguments)))

@@ -1,4 +1,7 @@
-"""The Tokenizer, which users hold. What a call does has a file of its own, such as `plans` or `alignment`."""
+"""The Tokenizer, which users hold, and `load`, which most programs call first.
+
+What a call does has a file of its own, such as `plans` or `alignment`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from cpbpe.checks import Ids, Text, Unit, checked_text, checked_texts, checked_t
 from cpbpe.foreign import Elsewhere, elsewhere, takes_a_source
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
+from cpbpe.model.formats.registry import NO_HINTS, Hints
 from cpbpe.tokenizer import alignment, calls, identity
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, FileOptions, described
@@ -82,16 +86,7 @@ class Tokenizer:
     @takes_a_source("Tokenizer", ENCODE | DECODE)
     def __init__(self, source: Source | ModelFacts):
         """Load a model from a file of any format: its path, its folder, or the file opened in binary mode."""
-        if isinstance(source, ModelFacts):  # (of `cpbpe.load`, which takes more options)
-            self._set(source)
-            return
-        folder = folder_of(source)
-        if folder is None:
-            self._set(identity.facts_of(read_model_file(source)))
-            return
-        with importing:
-            from cpbpe.tokenizer.folders import read_folder
-        self._set(read_folder(folder).facts)
+        self._set(source if isinstance(source, ModelFacts) else _read(source, NO_HINTS))
 
     def _set(self, facts: ModelFacts, bound: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._facts = facts
@@ -659,6 +654,37 @@ class Tokenizer:
             """The names that there are, for completion."""
             foreign = {name for name, value in vars(Tokenizer).items() if isinstance(value, Elsewhere)}
             return [name for name in object.__dir__(self) if name not in foreign]
+
+
+@takes_a_source("load", ENCODE | DECODE, own=("pattern", "special_tokens"))
+def load(
+    source: Source, *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
+) -> Tokenizer:
+    """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
+
+    Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin, `.vocab`, `.tiktoken`, GPT-2's
+    vocab.json with merges.txt, and minbpe's `.model`, see docs/formats.md. Of a folder, what the other files
+    say about tokens is read, too.
+
+    A file of ranks (`.tiktoken`) does not say by which `pattern` texts are cut, nor which `special_tokens`
+    there are, with their ids. Both are known of the well-known files, and given for others. The pattern is a
+    regular expression or the name of a published one ("gpt2", "cl100k", "o200k", "llama3", "qwen2",
+    "tekken"); "" leaves a text whole. For vocab.json with merges.txt it is GPT-2's, unless it is given. A
+    GGUF file of a byte-level model names it; it can be given for names that are not known.
+
+    >>> load("tokenizer.model").vocab_size
+    32000
+    """
+    return Tokenizer(_read(source, Hints.checked(pattern, special_tokens)))
+
+
+def _read(source: Source, hints: Hints) -> ModelFacts:
+    folder = folder_of(source)
+    if folder is None:
+        return identity.facts_of(read_model_file(source), hints)
+    with importing:
+        from cpbpe.tokenizer.folders import read_folder
+    return read_folder(folder, hints=hints).facts
 
 
 def _unchanging(value: Any) -> Any:

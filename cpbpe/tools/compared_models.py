@@ -16,8 +16,7 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.spec import PieceType
 from cpbpe.text.utf8 import BYTES_OF_LETTERS, is_valid_utf8
-from cpbpe.tokenizer.loading import load
-from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tokenizer.tokenizer import Tokenizer, load
 
 ORDINARY, BYTE, UNKNOWN = range(3)
 """What kind of token an id is: a part of bytes only, the one for what is unknown, or neither."""

@@ -19,8 +19,7 @@ from cpbpe.corpus.documents import Documents
 from cpbpe.model.spec import ModelSpec
 from cpbpe.spelling import counted
 from cpbpe.text.drawn import fitted, shown
-from cpbpe.tokenizer.loading import load
-from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tools.compare import blocks
 from cpbpe.tools.differing_text import TextDifference, TwoModels, shortest_difference
 from cpbpe.tools.orders import compare_orders

@@ -25,9 +25,8 @@ from cpbpe.lazy import importing, kept
 from cpbpe.model.spec import PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
-from cpbpe.tokenizer.loading import load
 from cpbpe.tokenizer.ragged import Ragged
-from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tokenizer.tokenizer import Tokenizer, load
 
 _FORMATS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
 _MAX_NBEST_SIZE = 512
