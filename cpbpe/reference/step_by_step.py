@@ -4,7 +4,7 @@ The tables are those of `ReferenceEngine`, or of a `ByteLevel`; but nothing is c
 heap here. After every merge all pairs are compared again. This is what "merge the best pair, again and again"
 means; the engines avoid that work.
 
->>> from cpbpe.model.spec import Piece, Pieces
+>>> from cpbpe.model.spec import ModelSpec, Piece, PieceType, Pieces
 >>> texts = ["ab", "ra", "abra", "▁", "a", "b", "r"]
 >>> toy = ModelSpec(Pieces.of(
 ...     [Piece(b"<unk>", 0, PieceType.UNKNOWN)]
