@@ -695,6 +695,7 @@ def _unchanging(value: Any) -> Any:
 
 def _import_numpy() -> None:
     global _has_numpy
-    with importing:
-        import numpy as np  # noqa: F401
-    _has_numpy = True
+    if not _has_numpy:  # (To import it again would take as long as four ids.)
+        with importing:
+            import numpy as np  # noqa: F401
+        _has_numpy = True

@@ -21,6 +21,7 @@ from cpbpe.compat.sentencepiece.values import (
     as_pieces,
     is_utf8,
     not_utf8,
+    numpy,
     packed_ids,
     unchangeable,
     utf8,
@@ -196,8 +197,7 @@ class Loaded:
                 return self.engine.encode_pieces(text, ends, dropout)
             if kind is int and (threads == 1 or dropout is not None):
                 return self.engine.encode(text, ends, dropout)
-            with importing:
-                import numpy as np
+            np = numpy()
             if dropout is not None:
                 return unchangeable(np.array(self.engine.encode(text, ends, dropout), np.int32))
             ids = self.engine.encode_array(text, threads, ends)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
-from functools import lru_cache
+from functools import cache, lru_cache
 from operator import index
 from types import GeneratorType
 from typing import Any
@@ -282,6 +282,14 @@ def is_message(data: bytes) -> bool:
     return True
 
 
+@cache
+def numpy() -> Any:
+    """The module. (To import it in every call would take as long as four ids.)"""
+    with importing:
+        import numpy as module
+    return module
+
+
 def packed_ids(ids: Any) -> bytes | None:
     """A numpy array of ids as an engine takes it; None for everything else."""
     dtype = getattr(ids, "dtype", None)
@@ -295,8 +303,7 @@ def packed_ids(ids: Any) -> bytes | None:
 
 def unchangeable(ids: Any) -> Any:
     """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
-    with importing:
-        import numpy as np
+    np = numpy()
     view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
     view.setflags(write=False)
     return view
