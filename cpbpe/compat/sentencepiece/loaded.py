@@ -182,11 +182,17 @@ class Loaded:
 
     def encoded(self, text: str | bytes, kind: Any, options: Options, threads: int = 1) -> Any:
         """What a text is encoded to: ids (int), an array of them ("numpy"), or pieces (str, bytes)."""
-        dropout = self.dropout(options)
+        dropout = self._dropout(options)
         if kind is bytes or (kind is str and (options.emit_unk_piece or not self.makes_text)):
             pieces = self._byte_pieces(text, options, dropout)
             return pieces if kind is bytes else [piece.decode() for piece in pieces]
         return self.encode_between(text, kind, self._ends_for(options, [text]), dropout, threads)
+
+    def sampled(self, text: str, kind: Any, options: Options) -> Any:
+        """The same with nothing around it, in less time."""
+        if kind is int or self.makes_text:
+            return self.encode_between(text, kind, None, self._dropout(options))
+        return self.encoded(text, kind, options)
 
     def encode_between(
         self, text: str | bytes, kind: Any, ends: Ends | None, dropout: Dropout | None, threads: int = 1
@@ -235,7 +241,7 @@ class Loaded:
 
     def mapping(self, text: str | bytes, options: Options, as_bytes: bool) -> dict[str, Any]:
         """The offset mapping of a text."""
-        dropout = self.dropout(options)
+        dropout = self._dropout(options)
         # (sentencepiece counts the characters of broken text in its own way.)
         if not (as_bytes or (type(text) is str and self.makes_text)):
             data = utf8(text)
@@ -252,7 +258,7 @@ class Loaded:
 
     def message(self, text: str | bytes, options: Options, in_parallel: bool = False) -> bytes:
         """The message of a text, serialized."""
-        dropout = self.dropout(options)
+        dropout = self._dropout(options)
         engine = self.engine
         if self.calls is None:
             data = utf8(text)
@@ -270,7 +276,7 @@ class Loaded:
             "enable_sampling=True gives other segmentations (BPE-dropout)"
         )
 
-    def dropout(self, options: Options) -> Dropout | None:
+    def _dropout(self, options: Options) -> Dropout | None:
         """The probability that a merge is skipped, and a seed; None if none is."""
         alpha, nbest_size = options.alpha, options.nbest_size
         if alpha is None:

@@ -259,10 +259,7 @@ class SentencePieceProcessor:
                 and nbest_size == -1
                 and type(alpha) is float
             ):
-                model, options = self._processor, Options(alpha=rounded(alpha))
-                if kind is int or model.makes_text:
-                    return model.encode_between(input, kind, None, model.dropout(options))
-                return model.encoded(input, kind, options)
+                return self._processor.sampled(input, kind, Options(alpha=rounded(alpha)))
         # 2. All arguments, checked and completed.
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
