@@ -13,7 +13,7 @@ use crate::watch::{in_parts, Check};
 
 /// Stands for a piece that the vocabulary does not have: no piece has this id.
 pub const NO_ID: u32 = u32::MAX;
-/// How many bytes after the texts may be copied along with the last one.
+/// A copy of a short text writes this many bytes, even if the text has fewer.
 const SLACK: usize = 16;
 /// Fewer ids than this are not worth a thread.
 const MIN_PART: usize = 1 << 16;
@@ -23,7 +23,7 @@ const CHECK_IDS: usize = 1 << 16;
 /// Turns the ids and pieces of one model into text.
 pub struct Decoder {
     vocab: Arc<Vocab>,
-    /// What each id is decoded to. Shared by the variants of a model.
+    /// What each id is decoded to. Variants of a model share it.
     texts: Arc<Lazy<PieceTexts>>,
     /// Rewrites the decoded text.
     denormalizer: Option<Arc<Normalizer>>,
@@ -31,7 +31,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// For a model whose normalizer has these options. `keep_space`: a space at the beginning stays.
+    /// A decoder for a model whose normalizer has these options. `keep_space`: a space at the beginning of the text
+    /// stays.
     pub fn new(
         vocab: Arc<Vocab>,
         options: &NormalizerOptions,
@@ -66,8 +67,8 @@ impl Decoder {
         Ok(self.denormalize(text, keep_invalid, check)?)
     }
 
-    /// The texts of many sequences of ids, one after the other; `ends` says where each sequence ends. The threads, if
-    /// there are several, decode some sequences each.
+    /// The texts of many sequences of ids, one after the other; `ends` says where each sequence ends. If there are
+    /// several threads, each decodes some of the sequences.
     pub fn decode_batch(
         &self,
         ids: &[u32],
@@ -110,8 +111,8 @@ impl Decoder {
         in_parts(&parts, check, decode_part)
     }
 
-    /// The text of pieces, given by their ids. An id outside the vocabulary stands for a piece that the vocabulary does
-    /// not have: the next of `others`, which is copied.
+    /// The text of pieces, given by their ids. An id outside the vocabulary, such as `NO_ID`, stands for a piece that the
+    /// vocabulary does not have: the next one of `others`, which is copied.
     pub fn decode_pieces<'a>(
         &self,
         ids: &[u32],
@@ -135,7 +136,7 @@ impl Decoder {
         self.texts.get_or_make(|| PieceTexts::new(&self.vocab))
     }
 
-    /// Whether a space in front is dropped: the model adds one, or removes those that are there.
+    /// Whether a space at the beginning of the text is dropped: the model adds one, or removes those that are there.
     pub(crate) fn drops_space(&self) -> bool {
         self.beginning.drops_space
     }
@@ -174,7 +175,7 @@ impl DecodedTexts {
 pub(crate) struct PieceTexts {
     /// The decoded pieces, one after the other, and `SLACK` bytes.
     blob: Vec<u8>,
-    /// For each id which of them is its text.
+    /// For each id, which part of `blob` is its text.
     pieces: Vec<PieceText>,
 }
 
@@ -202,7 +203,8 @@ pub(crate) enum TextKind {
     Byte,
     /// The UNKNOWN piece, whose text is the surface.
     Unknown,
-    /// The same, with a name that begins with U+2581: it ends the beginning even if the surface is empty.
+    /// The same, but the name of the piece begins with U+2581: then the text counts as begun even if the surface is
+    /// empty.
     UnknownSpaced,
 }
 
@@ -252,7 +254,7 @@ impl PieceTexts {
                 TextKind::Plain | TextKind::Spaced if vocab.byte_level.is_some() => blob.extend_from_slice(&text),
                 TextKind::Plain | TextKind::Spaced => utf8::spaces_into(&text, &mut blob),
             }
-            // A surface may be longer than any piece; what does not fit is looked up again.
+            // A surface may be longer than any piece. One whose length does not fit is looked up again.
             let length = u16::try_from(blob.len() - begin as usize).unwrap_or(u16::MAX);
             pieces.push(PieceText { begin, length, kind });
         }
@@ -260,15 +262,15 @@ impl PieceTexts {
         Ok(PieceTexts { blob, pieces })
     }
 
-    /// How an id is decoded, and its text, perhaps cut off if that is the surface.
+    /// How an id is decoded, and its text. If that is the surface, it may be cut off.
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<(TextKind, &[u8])> {
         let piece = self.pieces.get(id as usize)?;
         Some((piece.kind, &self.blob[piece.begin as usize..][..usize::from(piece.length)]))
     }
 
-    /// Append the text of `ids` to `out`. `other` gives the text of an id outside the vocabulary, by its position, or
-    /// the error.
+    /// Append the text of `ids` to `out`. For an id outside the vocabulary, `other` is called with its position, and
+    /// returns the text or an error.
     #[allow(clippy::too_many_arguments)]
     fn decode<'a>(
         &self,
@@ -280,7 +282,7 @@ impl PieceTexts {
         check: Check,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        // A little more room than most texts need: to move a short text takes as long as ten ids.
+        // Reserve a little more room than most texts need: moving a short text takes as long as decoding ten ids.
         out.grow(ids.len() * 5 + 3 * SLACK)?;
         let begin = out.len();
         let mut text = Text::new(self, vocab, beginning, keep_invalid, out);
@@ -291,7 +293,7 @@ impl PieceTexts {
                 check()?;
                 next_check = position + CHECK_IDS;
             }
-            // The usual case in the middle of a text.
+            // In the middle of a text this is the usual case.
             if text.is_plain() {
                 let stop = ids.len().min(next_check);
                 position += self.copy_texts(&ids[position..stop], text.out)?;
@@ -312,7 +314,7 @@ impl PieceTexts {
         Ok(())
     }
 
-    /// Append texts up to the first id that is anything else. Returns how many there were.
+    /// Append plain texts, up to the first id that is decoded in any other way. Returns how many there were.
     #[inline(never)]
     fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> Result<usize, Halt> {
         for (count, &id) in ids.iter().enumerate() {
@@ -327,8 +329,8 @@ impl PieceTexts {
                     if out.capacity() - end < SLACK {
                         out.grow(out.capacity() + SLACK)?;
                     }
-                    // SAFETY: there is room for SLACK bytes, of which `length` are the text. Copying a few too many
-                    // takes one step, and saves a call.
+                    // SAFETY: there is room for SLACK bytes, of which `length` are the text. Copying a few bytes too
+                    // many takes one step, and saves a call.
                     unsafe {
                         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().add(end), SLACK);
                         out.set_len(end + length);
@@ -349,13 +351,13 @@ struct Text<'a> {
     texts: &'a PieceTexts,
     vocab: &'a Vocab,
     beginning: Beginning,
-    /// Whether bytes that make no character stay.
+    /// Whether bytes that form no character stay.
     keep_invalid: bool,
     /// The bytes of a run of BYTE pieces that has not ended.
     run: Vec<u8>,
-    /// Whether nothing was decoded yet that counts.
+    /// Whether nothing that counts has been decoded yet.
     at_beginning: bool,
-    /// Where the text goes, and where it begins there.
+    /// Where the text is appended, and where it begins there.
     out: &'a mut Vec<u8>,
     begin: usize,
 }
@@ -373,7 +375,7 @@ impl<'a> Text<'a> {
         Text { texts, vocab, beginning, keep_invalid, run: Vec::new(), at_beginning: true, out, begin }
     }
 
-    /// Whether the next text is appended as it is.
+    /// Whether a plain text can be appended as it is.
     #[inline]
     fn is_plain(&self) -> bool {
         !self.at_beginning && self.run.is_empty()
@@ -447,22 +449,25 @@ impl<'a> Text<'a> {
 
 // --- With spans ----------------------------------------------------------------------------------
 //
-// Ids or pieces -> text, with the part of the text that each stands for. The same steps as `of_decoded` in
-// `cpbpe/compat/sentencepiece/results.py`; and those above, which do not say where anything is.
+// Ids or pieces -> text, with the part of the text that each stands for. These are the same steps as those of
+// `of_decoded` in `cpbpe/compat/sentencepiece/results.py`, and those of the decoder above, which does not record
+// places.
 
-/// Longer texts are no pieces: sentencepiece refuses a model with one.
+/// A longer text cannot be a piece, because sentencepiece refuses a model with one.
 const MAX_PIECE: usize = 8000;
 /// Whether to go on is checked once in this many tokens.
 const CHECK_TOKENS: usize = 1 << 14;
 
-/// A decoded text, before a denormalizer rewrites it, and where its pieces are.
+/// A decoded text before a denormalizer rewrites it, and where its pieces are.
 #[derive(Default)]
 pub struct DecodedSpans {
     /// The text.
     pub text: Vec<u8>,
-    /// The id of each piece; if the vocabulary does not have it, that of the UNKNOWN piece, or `NO_ID`.
+    /// The id of each piece. If the vocabulary does not have the piece, this is the id of the UNKNOWN piece, or
+    /// `NO_ID`.
     pub ids: Vec<u32>,
-    /// Where the part of the text that it stands for begins and ends, in bytes; after `count_characters` in characters.
+    /// Where the part of the text that each piece stands for begins and ends: in bytes or, after `count_characters`, in
+    /// characters.
     pub spans: Vec<[i64; 2]>,
 }
 
@@ -479,8 +484,8 @@ impl DecodedSpans {
         Ok(())
     }
 
-    /// Append BYTE pieces that wait for the end of their run. The last byte of a character stands for all of it, and a
-    /// byte that belongs to no character for U+FFFD.
+    /// Append the BYTE pieces that wait for the end of their run. The last byte of a character stands for all of it,
+    /// and a byte that belongs to no character stands for U+FFFD.
     fn end_run(&mut self, run: &mut Run) -> Result<(), Halt> {
         let mut at = 0;
         while at < run.bytes.len() {
@@ -497,7 +502,8 @@ impl DecodedSpans {
         Ok(())
     }
 
-    /// Count characters instead of bytes; false if the text is not UTF-8, or a piece ends inside a character.
+    /// Turn places in bytes into places in characters. Returns false if the text is not UTF-8, or if a piece ends
+    /// inside a character.
     pub fn count_characters(&mut self) -> bool {
         if self.text.is_ascii() {
             return true;
@@ -537,19 +543,19 @@ impl Run {
 }
 
 impl Decoder {
-    /// The text of ids, and where each is.
+    /// The text of ids, with the part of it that each id stands for.
     pub fn decode_spans(&self, ids: &[u32], check: Check) -> Result<DecodedSpans, Error> {
         let vocab = self.vocab();
         if let Some(position) = ids.iter().position(|&id| id as usize >= vocab.len()) {
             return Err(Error::UnknownId(position));
         }
-        // (A piece of one NUL is never found by its text, by which sentencepiece looks for it.)
+        // (sentencepiece looks the piece up by its text, and never finds a piece that is a single NUL.)
         let is_nul = |id: u32| vocab.byte_level.is_none() && vocab.pieces.text(id) == b"\0";
         let tokens = ids.iter().map(|&id| if is_nul(id) { (None, &b"\0"[..]) } else { (Some(id), &b""[..]) });
         Ok(self.spans(tokens, check)?)
     }
 
-    /// The same for pieces; an unknown one is copied.
+    /// The same for pieces. One that the vocabulary does not have is copied.
     pub fn decode_pieces_spans(&self, pieces: &[&[u8]], check: Check) -> Result<DecodedSpans, Halt> {
         let vocab = self.vocab();
         let mut compact = Vec::new();

@@ -1,8 +1,8 @@
 //! The key by which the cache looks up a chunk.
 //!
-//! A chunk of up to 15 bytes is its own key: two halves of 64 bits, with its length in the top byte of the first one;
-//! up to seven bytes need no second half. The key of a longer one is its hash, with `LONG` as its length. A bit above the
-//! length tells parts of chunks from chunks, where that matters.
+//! A chunk of up to 15 bytes is its own key: two halves of 64 bits, with the length in the top byte of the first half.
+//! (A chunk of up to seven bytes leaves the second half empty.) The key of a longer chunk is its hash, with `LONG` as
+//! its length. A bit above the length tells a part of a chunk from a whole chunk, where that matters.
 
 /// The longest chunk that is remembered.
 pub const MAX_LONG: usize = 128;
@@ -10,9 +10,10 @@ pub const MAX_LONG: usize = 128;
 pub const MAX_CHUNK: usize = 15;
 /// The length of a chunk that is not its own key.
 pub const LONG: u64 = 16;
-/// The length of one that is not remembered at all.
+/// The length of a chunk that is too long to be remembered.
 pub const TOO_LONG: u64 = 17;
-/// The bit of a part of a byte-level chunk: a chunk that is a piece may be taken whole, and a part with the same text not.
+/// Set in the key of a part of a byte-level chunk. A whole chunk that is a piece may be taken as it is, but a part with
+/// the same text may not, so the two need different keys.
 const PART: u64 = 1 << 63;
 /// The bits of the length.
 const LENGTH: u64 = 31;
@@ -26,16 +27,17 @@ pub struct Key {
     pub halves: [u64; 2],
     /// Which line of the cache is its home.
     pub hash: u32,
-    /// The singles before it. They are here, because there is room.
+    /// The singles before the chunk. They are stored here because the struct has room for them.
     pub singles: Singles,
 }
 
-/// Where some bytes of a batch are, and in the upper half how many. See `cut/words.rs`.
+/// A run of singles in a batch: the lower half says where it begins, the upper half how many singles it has. See
+/// `cut/words.rs`.
 #[derive(Clone, Copy, Default)]
 pub struct Singles(pub u32);
 
 impl Singles {
-    /// This many, from there.
+    /// This many singles, the first of them at this place.
     #[inline(always)]
     pub fn new(at: usize, count: usize) -> Singles {
         Singles(at as u32 | (count as u32) << 16)
@@ -47,14 +49,14 @@ impl Singles {
         (self.0 & 0xFFFF) as usize
     }
 
-    /// How many they are.
+    /// How many there are.
     #[inline(always)]
     pub fn count(self) -> usize {
         (self.0 >> 16) as usize
     }
 }
 
-/// For each length the bits of text in the two halves of a key.
+/// For each length, the bits of text in the two halves of a key.
 const MASKS: [[u64; 2]; 16] = {
     let mut masks = [[0; 2]; 16];
     let mut length = 0;
@@ -67,7 +69,7 @@ const MASKS: [[u64; 2]; 16] = {
     masks
 };
 
-/// Mixes two numbers into one, each of whose bits depends on all bits of both.
+/// Mix two numbers into one whose every bit depends on all bits of both.
 #[inline(always)]
 fn fold(low: u64, high: u64) -> u64 {
     let product = u128::from(low ^ 0x9E37_79B9_7F4A_7C15) * u128::from(high ^ 0xC2B2_AE3D_27D4_EB4F);
@@ -81,8 +83,9 @@ impl Key {
         Key { halves, hash: fold(halves[0], halves[1]) as u32, singles: Singles(0) }
     }
 
-    /// The halves of the key of the first `length` of these bytes, at most `MAX_CHUNK`. (A pair of numbers stays in registers, if it is one of two cases. A key was written
-    /// to the stack in parts and read as a whole, and the processor waits for that: this took a third of the time.)
+    /// The halves of the key of the first `length` of these bytes, at most `MAX_CHUNK`. (They are returned as a pair of
+    /// numbers, which stays in registers even if it comes from one of two branches. A `Key` was written to the stack in
+    /// parts and read back as a whole, which the processor has to wait for; that took a third of the time.)
     #[inline(always)]
     pub fn short(bytes: &[u8; 16], length: usize) -> (u64, u64) {
         let half = |from: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[from + i]));
@@ -90,8 +93,8 @@ impl Key {
         (half(0) & masks[0] | (length as u64) << 56, half(PER_HALF) & masks[1])
     }
 
-    /// The halves of the key of a longer chunk. One of more than `MAX_LONG` bytes must not be remembered, and its key is
-    /// in no cache.
+    /// The halves of the key of a longer chunk. A chunk of more than `MAX_LONG` bytes must not be remembered, and no
+    /// cache contains its key.
     #[inline(never)]
     pub fn long(chunk: &[u8]) -> (u64, u64) {
         if chunk.len() > MAX_LONG {
@@ -139,13 +142,13 @@ impl Key {
         Key::of_halves([low, high])
     }
 
-    /// The key with these halves; `part`: of a part of a chunk.
+    /// The key with these halves. `part`: whether it is for a part of a chunk.
     #[inline(always)]
     pub fn of_part([low, high]: [u64; 2], part: bool) -> Key {
         Key::of_halves([low | if part { PART } else { 0 }, high])
     }
 
-    /// Whether it is that of a part of a chunk.
+    /// Whether this is the key of a part of a chunk.
     pub fn is_part(self) -> bool {
         self.halves[0] & PART != 0
     }
@@ -156,7 +159,7 @@ impl Key {
         self.halves[0] >> 56 & LENGTH
     }
 
-    /// The hash for its other line.
+    /// The hash that leads to the other line of the chunk.
     pub fn other(self) -> u32 {
         self.hash.rotate_left(15)
     }
@@ -164,7 +167,8 @@ impl Key {
 
 // --- Results -------------------------------------------------------------------------------------
 //
-// The result for a chunk, in one cell of the cache: up to four ids, or the place where they are kept aside.
+// The result for a chunk, in one cell of the cache: up to four ids, or the place outside the table where more of them
+// are kept ("aside").
 //
 // The ids are laid out so that two operations turn them into the four numbers of a result:
 //
@@ -176,23 +180,23 @@ impl Key {
 //
 // Ids of 20 bits use the same places; a third one is split between the two halves. There is no fourth.
 
-/// The bits of an id in a small vocabulary, and in others.
+/// How many bits an id takes in a small vocabulary, and in larger ones.
 const SMALL: u32 = 15;
 const LARGE: u32 = 20;
 /// The most pieces of a small vocabulary.
 pub const SMALL_VOCABULARY: usize = 1 << SMALL;
-/// How many ids there is room for, and how many numbers `PackedIds::ids` returns.
+/// How many ids a cell has room for, and how many numbers `PackedIds::ids` returns.
 pub const ROOM: usize = 4;
-/// The lowest bits of both halves of a cell.
+/// The lowest bit of each half of a cell.
 const BOTH: u64 = 1 << 32 | 1;
-/// The bits of a half that ids can use.
+/// How many bits of a half can hold ids.
 const HALF: u32 = 30;
 const KIND: u64 = 3 << HALF;
 const ASIDE: u64 = 1 << HALF;
 const COMPARE: u64 = 2 << HALF;
 const COUNT: u32 = 62;
 
-/// Such a cell.
+/// A cell as described above.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PackedIds(pub u64);
 
@@ -200,7 +204,7 @@ pub struct PackedIds(pub u64);
 pub enum NotPacked {
     /// The ids are kept aside at this place.
     Aside(usize),
-    /// It may be another chunk with the same hash: its text and its ids are kept aside at this place.
+    /// The chunk may be another one with the same hash. The text to compare, and the ids, are kept aside at this place.
     Compare(usize),
     /// The chunk is not in the cache.
     Absent,
@@ -210,7 +214,7 @@ impl PackedIds {
     /// The chunk is not in the cache.
     pub const ABSENT: PackedIds = PackedIds(u64::MAX);
 
-    /// These ids, if they fit.
+    /// The cell for these ids, if they fit.
     pub fn of_ids(ids: &[u32], small: bool) -> Option<PackedIds> {
         let (bits, room) = if small { (SMALL, ROOM) } else { (LARGE, ROOM - 1) };
         if ids.is_empty() || ids.len() > room || ids.iter().any(|&id| id >> bits != 0) {
@@ -226,7 +230,8 @@ impl PackedIds {
         Some(PackedIds((ids.len() as u64 - 1) << COUNT | id(0) | id(1) << 32 | rest))
     }
 
-    /// A result that is kept aside at `place`, a number of at most 30 bits, and perhaps has to be compared.
+    /// The cell for a result that is kept aside at `place`, a number of at most 30 bits. `compare`: whether the text
+    /// has to be compared.
     pub fn aside(place: usize, compare: bool) -> PackedIds {
         PackedIds(place as u64 | if compare { COMPARE } else { ASIDE })
     }
@@ -237,7 +242,7 @@ impl PackedIds {
         self.0 & KIND == 0
     }
 
-    /// The meaning of the cell if they are not.
+    /// What the cell means if it holds no ids.
     pub fn not_packed(self) -> NotPacked {
         let place = (self.0 & (ASIDE - 1)) as usize;
         match self.0 & KIND {
@@ -273,7 +278,7 @@ impl PackedIds {
 
 // --- Singles -------------------------------------------------------------------------------------
 //
-// Where the ids of singles come from, which are written between those of words.
+// The ids of singles, which are written between those of words, and where they come from.
 
 /// The singles of a batch.
 pub trait Source: Copy {
@@ -282,15 +287,15 @@ pub trait Source: Copy {
     /// # Safety
     /// The singles, and `STEP` more, must be in the source. There must be room for their ids, and for `STEP` more.
     unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32;
-    /// The id of the last of these, if it may be one that fuses with another one.
+    /// The id of the last of these singles, if it may be one that fuses with an equal neighbour.
     fn last(self, singles: Singles) -> Option<u32>;
 }
 
-/// How many are written more than there are, at most, and how many at once.
+/// How many singles are written at once, and so the most that are written beyond the end.
 pub const STEP: usize = 32;
-/// How many bytes are written at first, which are enough for most words.
+/// How many ids of bytes are written before their number is looked at. This is enough for most words.
 pub const FEW: usize = 8;
-/// The same for characters, of which more are between two words: 1.01 to 1.04 times as fast as eight.
+/// The same for characters. More of them lie between two words, so this is 1.01 to 1.04 times as fast as eight.
 pub const SOME: usize = STEP;
 
 /// Singles that are bytes of a text.
@@ -298,7 +303,7 @@ pub const SOME: usize = STEP;
 pub struct Bytes<'a> {
     /// The text, from where the batch begins.
     pub text: &'a [u8],
-    /// The id of each.
+    /// The id of each byte.
     pub ids: &'a [u32; 256],
 }
 
@@ -307,7 +312,8 @@ impl Source for Bytes<'_> {
     unsafe fn write(self, singles: Singles, end: *mut u32) -> *mut u32 {
         let (at, count) = (singles.at(), singles.count());
         let mut i = 0;
-        // Most words have none, a quarter one. Writing two anyway takes fewer steps than to find out.
+        // Most words have no single before them, a quarter have one. Always writing two takes fewer steps than finding
+        // out.
         loop {
             debug_assert!(at + i + 2 <= self.text.len());
             // SAFETY: as the caller says.
@@ -328,9 +334,9 @@ impl Source for Bytes<'_> {
     }
 }
 
-/// Singles of which the ids are known: characters, or bytes, if there are vector instructions, which make the ids of all
-/// bytes of a batch together. (1.04 to 1.09 times as fast as `Bytes`, 1.2 times for hexadecimal numbers.) `FIRST` are
-/// written at first.
+/// Singles whose ids are known already: those of characters or, with vector instructions, those of bytes, because the
+/// ids of all bytes of a batch are then made together. (This is 1.04 to 1.09 times as fast as `Bytes`, and 1.2 times
+/// for hexadecimal numbers.) The first `FIRST` are written before their number is looked at.
 #[derive(Clone, Copy)]
 pub struct Ids<'a, const FIRST: usize>(pub &'a [u32]);
 

@@ -6,16 +6,16 @@
 //! wide place:  key | key | result     wide place:  key | key | result     narrow place:  key | result
 //! ```
 //!
-//! The text of a long chunk is not in its key (see `entry.rs`); it is kept aside, to be compared. A result
-//! holds up to three ids, or four of a small vocabulary; more or larger ones are kept aside, too.
+//! The text of a long chunk is not in its key (see `entry.rs`); it is kept aside, for comparison. A result holds up to
+//! three ids, or four in a small vocabulary. If there are more ids, or larger ones, they are kept aside, too.
 //!
 //! Every chunk can be in two lines, its home and another one. A new entry takes a free place in one of them. If there
 //! is none, it replaces another entry, which moves to its own other line, and so on; after a few moves the last one
 //! is dropped.
 //!
-//! Memory is slow, so callers with many chunks do not wait for it: they ask for the homes (`prefetch`), do something
-//! else, look there (`find`, which asks for the other lines that it needs), do something else, and look at those
-//! (`find_rest`).
+//! Memory is slow, so callers with many chunks do not wait for it. They ask for the home lines (`prefetch`), do
+//! something else, read them (`find`, which asks for those other lines that it needs), do something else, and read
+//! these (`find_rest`).
 //!
 //! Every call that encodes has a cache of its own while it runs (see `encode/engine.rs`): no locks, and nothing is
 //! shared between threads.
@@ -31,9 +31,9 @@ use crate::error::Halt;
 use crate::machine::{Machine, Plain, LINE};
 use crate::memory::{prefetch, zeros, Grow};
 
-/// How many lines there are: 256 KiB of them at first, 16 MiB in the end. Only those that are used take memory.
+/// How many lines there are: 256 KiB of them at first, 16 MiB at most. Only those that are used take memory.
 const SIZES: [u32; 6] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13, 1 << 18];
-/// Where the wide places begin, and the narrow one.
+/// Where in a line the wide places begin, and where the narrow one does.
 const WIDE: [usize; 2] = [0, 3];
 const NARROW: usize = 6;
 /// How many entries may be moved to make room for a new one.
@@ -42,8 +42,8 @@ const MAX_MOVES: usize = 8;
 const MAX_SPILLED: usize = 1 << 19;
 /// If the texts of long chunks take more bytes than this, the cache is emptied.
 const MAX_TEXTS: usize = 1 << 20;
-/// This many times as much of both is kept for byte-level vocabularies, whose rare words have more ids. (8 MB of base64, or
-/// of 25 languages, emptied the cache again and again, and took up to four times as long.)
+/// For byte-level vocabularies, whose rare words have more ids, both limits are this many times as high. (Without this,
+/// 8 MB of base64, or of 25 languages, emptied the cache again and again, and took up to four times as long.)
 const MORE: usize = 4;
 
 /// The most chunks that are looked up together: the words of a batch of bytes (see `cut/words.rs`), and a few more.
@@ -63,11 +63,11 @@ pub struct Cache {
     used: usize,
     /// Whether all ids are small.
     small_ids: bool,
-    /// For each result that is kept aside, how many ids it has, and the ids.
+    /// The ids that are kept aside: for each result, how many ids it has, and then the ids.
     spilled: Vec<u32>,
     /// The texts of longer chunks.
     texts: Vec<u8>,
-    /// See `MORE`; 1 for others.
+    /// `MORE` for byte-level vocabularies, otherwise 1.
     more: usize,
     /// Characters that were seen once.
     pub once: Once,
@@ -92,11 +92,11 @@ impl Homes<'_> {
 
 /// The entries of many chunks.
 pub struct BatchLookup {
-    /// What is known about each.
+    /// What is known about each chunk.
     pub entries: [PackedIds; BATCH],
     /// The numbers of the chunks that are not done yet.
     rest: [u16; BATCH],
-    /// How many these are.
+    /// How many of them there are.
     rest_count: usize,
 }
 
@@ -107,20 +107,20 @@ impl Default for BatchLookup {
 }
 
 impl BatchLookup {
-    /// Become that of no chunks.
+    /// Forget the chunks.
     pub fn clear(&mut self) {
         self.rest_count = 0;
     }
 }
 
-/// Words of a text whose entries were read, and the singles before each.
+/// Words of a text whose entries have been read, and the singles before each of them.
 #[derive(Clone, Copy)]
 pub struct Found<'a, S> {
-    /// The keys of the words; they say where the singles before each are, and how many.
+    /// The keys of the words, which also say where the singles before each word are, and how many.
     pub keys: &'a [Key],
-    /// Their entries.
+    /// The entries of the words.
     pub entries: &'a [PackedIds],
-    /// What the singles are in.
+    /// Where the ids of the singles come from.
     pub source: S,
 }
 
@@ -150,10 +150,12 @@ impl Cache {
         self.more = MORE;
     }
 
-    /// Take new, empty memory, and return what was used before. Zeros that nobody writes take none.
+    /// Allocate new, empty lines, and return the memory that was used before. Zeros that are never written take no
+    /// memory.
     fn allocate(&mut self, lines: u32) -> Result<Vec<u64>, Halt> {
         let old = std::mem::replace(&mut self.cells, zeros(lines as usize * LINE + LINE - 1)?);
-        // Align our lines with the lines of the machine's caches. (If that is impossible, it is only slower.)
+        // Align our lines with the lines of the machine's caches. (If that is impossible, everything still works, but
+        // slower.)
         self.first = self.cells.as_ptr().align_offset(LINE * 8).min(LINE - 1);
         self.lines = lines;
         self.used = 0;
@@ -174,7 +176,7 @@ impl Cache {
         unsafe { &*self.cells.as_ptr().add(at).cast() }
     }
 
-    /// What is needed to ask for memory. (A copy in registers, where stores cannot have changed it.)
+    /// What is needed to ask for memory. (A copy stays in registers, because no store can have changed it.)
     #[inline(always)]
     pub fn homes(&self) -> Homes<'_> {
         Homes { cells: &self.cells[self.first..], lines: self.lines }
@@ -189,11 +191,12 @@ impl Cache {
         }
     }
 
-    /// Look at the homes of at most `BATCH` chunks, and ask for the memory of what is not there.
+    /// Read the home lines of at most `BATCH` chunks, and ask for the memory of whatever is not in them.
     #[inline(always)]
     pub fn find(&self, machine: impl Machine, keys: &[Key], lookup: &mut BatchLookup) {
         let BatchLookup { entries, rest, rest_count } = lookup;
-        // 1. Look at all homes, and note which entries hold no ids. (Without a branch, because that is unpredictable.)
+        // 1. Read all home lines, and note which entries hold no ids. (Without a branch, because it would be
+        //    unpredictable.)
         let mut without_ids = 0;
         for (i, (&key, entry)) in keys.iter().zip(entries.iter_mut()).enumerate() {
             let found = look(machine, self.line(key.hash), key);
@@ -203,7 +206,7 @@ impl Cache {
             }
             without_ids += usize::from(!found.is_ids());
         }
-        // 2. Of these, keep those that are worth another look, and ask for the memory that it takes.
+        // 2. Keep those of them that are worth a second look, and ask for the memory that it takes.
         *rest_count = 0;
         for j in 0..without_ids.min(BATCH) {
             let i = rest[j];
@@ -220,7 +223,7 @@ impl Cache {
         }
     }
 
-    /// Look at the other lines of the same chunks.
+    /// Read the other lines of the same chunks.
     pub fn find_rest(&self, keys: &[Key], lookup: &mut BatchLookup) {
         for &i in &lookup.rest[..lookup.rest_count] {
             let entry = &mut lookup.entries[usize::from(i)];
@@ -237,8 +240,8 @@ impl Cache {
         }
     }
 
-    /// Append the ids of words to `out`, and those of the singles before each, up to the first word that is absent or to
-    /// be compared. Returns how many words.
+    /// Append the ids of words to `out`, and before each those of its singles, up to the first word that is absent or
+    /// has to be compared. Returns how many words were appended.
     ///
     /// # Safety
     /// `out` must have room for all their ids and `ROOM + STEP` more. All singles, and `STEP` more, must be in the source.
@@ -254,7 +257,7 @@ impl Cache {
         }
     }
 
-    /// Count the same ids. Returns how many words, and how many ids.
+    /// Count the same ids instead of appending them. Returns how many words, and how many ids, were counted.
     #[inline(never)]
     pub fn count_many<S>(&self, found: Found<S>) -> (usize, usize) {
         let mut ids = 0;
@@ -274,11 +277,11 @@ impl Cache {
     /// `append_many` with the size of ids known at compile time.
     ///
     /// # Safety
-    /// As there.
+    /// The same as there.
     #[inline(never)]
     unsafe fn append_many_of<const SMALL_IDS: bool, S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
         let Found { keys, entries, source } = found;
-        // In locals, so that nothing is loaded again after a store.
+        // Local variables, so that nothing has to be loaded again after a store.
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;
         let mut done = 0;
@@ -286,8 +289,8 @@ impl Cache {
         for (key, &entry) in keys.iter().zip(entries) {
             if entry.is_ids() {
                 debug_assert!(key.singles.count() + entry.count() + ROOM + STEP <= room(end));
-                // SAFETY: there is room. Copying all ids, even those that do not count, takes one step instead of a
-                // call.
+                // SAFETY: there is room. Always copying all ids of the cell, even those that do not count, takes one
+                // step instead of a call.
                 unsafe {
                     end = source.write(key.singles, end);
                     end.cast::<[u32; ROOM]>().write_unaligned(entry.ids::<SMALL_IDS>());
@@ -342,8 +345,9 @@ impl Cache {
         true
     }
 
-    /// Remember the ids of a chunk, if there is memory for it. `fused`: an id that becomes one with the same id next to it.
-    /// If the first or the last may do that, its entry says that it must be compared, which makes `append_many` stop there.
+    /// Remember the ids of a chunk, if there is memory for it. `fused`: the id of the UNKNOWN piece, if neighbouring
+    /// ones become one. An entry that begins or ends with this id is marked as one to be compared, which makes
+    /// `append_many` stop there.
     pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fused: Option<u32>) {
         if key.length() == TOO_LONG {
             return;
@@ -374,7 +378,7 @@ impl Cache {
         }
     }
 
-    /// Put an entry into a line, if there is a place.
+    /// Put an entry into a free place of a line, if there is one.
     fn put_in_place(&mut self, key: Key, hash: u32, entry: &Entry) -> bool {
         let line = self.line_mut(hash);
         if line[NARROW] == 0 && key.length() <= PER_HALF as u64 {
@@ -436,7 +440,7 @@ fn place_in(hash: u32, lines: u32) -> usize {
     ((u64::from(hash) * u64::from(lines)) >> 32) as usize * LINE
 }
 
-/// Whether a line has no free place of any kind.
+/// Whether a line has no free place, wide or narrow.
 #[inline(always)]
 fn is_full(line: &[u64; LINE]) -> bool {
     WIDE.into_iter().all(|at| line[at] != 0)
@@ -450,24 +454,25 @@ fn look(machine: impl Machine, line: &[u64; LINE], key: Key) -> PackedIds {
 
 // --- Chunks that were seen once ------------------------------------------------------------------
 //
-// Some kinds of chunks are remembered when they come for the second time: characters, and
-// long chunks of byte-level vocabularies. There are texts in which every one is another, and the memory for them took
-// more time than all the rest.
+// Some kinds of chunks are remembered only when they come for the second time: characters, and long chunks of
+// byte-level vocabularies. In some texts nearly every such chunk is new, and the memory for them took more time than
+// everything else.
 //
-// This is a Bloom filter: every chunk has `BITS` bits, all in the same word. If those of other chunks happen to be the
-// same, it counts as seen, and is remembered a little early; that is all. When there are too many it begins anew.
-// (A table with a place for each of 16,384 hashes, in which the last chunk drops the one before, took as much memory.
-// Where the same few thousand long words came again and again, many dropped each other each time and were never
-// remembered: on Hindi, Thai and Arabic with o200k_base, merging them took a third of the time.)
+// This is a Bloom filter: every chunk has `BITS` bits, all in the same word. If other chunks happen to have set them,
+// the chunk counts as seen, and is remembered a little early; that does no harm. When the filter holds too many chunks,
+// it is emptied. (A table with a place for each of 16,384 hashes, in which a chunk overwrote the one before, took as
+// much memory. Where the same few thousand long words came again and again, many of them overwrote each other each time
+// and were never remembered: on Hindi, Thai and Arabic with o200k_base, merging them took a third of the time.)
 
 /// How many words of 64 bits there are, as a power of 2: 64 KiB.
 const WORDS: u32 = 13;
-/// How many bits of a word a chunk has, at most.
+/// How many bits a chunk sets in its word, at most.
 const BITS: u32 = 3;
-/// After this many chunks, an eighth of the number of bits, it begins anew: one in a dozen that is new would count as seen.
+/// After this many chunks, an eighth of the number of bits, the filter is emptied: by then one new chunk in a dozen
+/// would count as seen.
 const MANY: u32 = 1 << 16;
 
-/// See above.
+/// The filter described above.
 #[derive(Default)]
 pub struct Once {
     words: Vec<u64>,
@@ -476,7 +481,7 @@ pub struct Once {
 }
 
 impl Once {
-    /// Whether a chunk comes for the first time, as far as is known.
+    /// Whether a chunk comes for the first time, as far as the filter knows.
     pub fn is_new(&mut self, key: Key) -> bool {
         if self.count == MANY || self.words.is_empty() {
             self.words.clear();

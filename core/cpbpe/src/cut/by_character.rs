@@ -1,7 +1,7 @@
-//! From text of long characters to words: here the singles are characters, of any length.
+//! From a text of long characters to words. In contrast to `cut/words.rs`, the singles are characters of any length.
 //!
-//! Most cuts follow from what is known about two characters alone (`vocab/characters.rs`); the pair is looked up for the
-//! others. Below, the same is done with vector instructions.
+//! Most cuts follow from what is known about each of two characters by itself (`vocab/characters.rs`). For the others,
+//! the pair is looked up. The second half of this file does the same with vector instructions.
 
 use crate::cut::words::{character_before, four_at, is_space, number, Cutter, Words, BATCH, MAX_WORDS};
 use crate::machine::{Machine, Plain, BLOCK};
@@ -9,21 +9,21 @@ use crate::vocab::characters::{code_point, is_odd, AFTER, BEFORE, ID, ONE, UNKNO
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
-/// How many characters may be written.
+/// How many ids of characters may be written.
 pub(super) const ROOM: usize = BATCH + BLOCK;
 
 /// The singles of a batch that was cut by characters.
 pub struct CharacterSingles {
-    /// The ids of its characters, as if they were singles, after that of the last one before the batch. (Of UNKNOWN
-    /// characters side by side only the first is here.)
+    /// The ids of its characters, as if all were singles. The first is that of the last character before the batch. (Of
+    /// several neighbouring UNKNOWN characters only the first is here.)
     pub ids: [u32; ROOM + 1],
-    /// The places in `ids` where words begin, and those, minus 1, where they end.
+    /// Where in `ids` words begin, and where they end, less 1.
     pub(super) begins: [u8; MAX_WORDS],
     /// See `begins`.
     pub(super) ends: [u8; MAX_WORDS],
-    /// Whether a word was open where the batch begins.
+    /// Whether the batch begins inside a word.
     opened: bool,
-    /// The place in `ids` where the singles after the last word end.
+    /// Where in `ids` the singles after the last word end.
     end: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for CharacterSingles {
 }
 
 impl Words {
-    /// The places in `ids` of the singles before a word, or after the last one.
+    /// Where in `ids` the singles before a word, or after the last one, begin and end.
     #[inline(always)]
     pub fn character_singles(&self, i: usize) -> (usize, usize) {
         let CharacterSingles { begins, ends, opened, end, .. } = &self.characters;
@@ -48,7 +48,7 @@ impl Words {
         (from, to.max(from))
     }
 
-    /// Whether the first single after the word before a word is a character with this id.
+    /// Whether there are singles before word `i`, the first of which is a character with this id.
     #[inline(always)]
     pub fn is_after(&self, i: usize, id: Option<u32>) -> bool {
         let (from, to) = if self.by_character { self.character_singles(i) } else { (0, 0) };
@@ -57,12 +57,12 @@ impl Words {
 }
 
 impl Cutter<'_> {
-    /// Whether the next batch should be cut by characters: because many are long, or because some are bytes that are not
-    /// one id.
+    /// Whether the next batch should be cut by characters: because it has many long ones, or because it has bytes that
+    /// do not become exactly one id.
     #[inline(always)]
     pub(super) fn is_by_character(&self, machine: impl Machine) -> bool {
         let (mut others, mut marked) = (0, 0);
-        // (One by one, a known character takes as long as a chunk in the cache; an UNKNOWN one takes less.)
+        // (Cut off by itself, a known character takes as long as a chunk from the cache; an UNKNOWN one takes less.)
         let long_pays = machine.vector().is_some() || self.vocab.fused.is_some();
         for at in (self.base..(self.base + BATCH).min(self.length)).step_by(BLOCK) {
             let Some(block) = self.padded[at..].first_chunk() else { break };
@@ -89,21 +89,21 @@ impl Cutter<'_> {
         self.next_one_by_one(words)
     }
 
-    /// The same without vector instructions.
+    /// The same, without vector instructions.
     #[inline(never)]
     fn next_one_by_one(&mut self, words: &mut Words) -> Option<()> {
         let (first, padded, joinable) = (self.base, self.padded, self.joinable);
         let singles = &mut words.characters;
-        // 1. What is known about the character before the batch, and whether there is a cut before it.
+        // 1. Find out what is known about the character before the batch, and whether there is a cut before it.
         let (mut last, mut last_entry) = self.last_character()?;
         let first_character = last;
-        // (In front of the text is nothing to be joined with.)
+        // (Nothing can be joined with what is before the text.)
         let mut last_code = if first == 0 { u32::MAX } else { code_point(four_at(padded, last)?) };
         let mut was_cut = self.open.is_none();
         let mut was_unknown = was_cut && last_entry & UNKNOWN != 0;
         singles.ids[0] = last_entry & ID;
-        // 2. Go from character to character. Where words begin and end is unpredictable, so it is always written, and
-        //    counted if it is so.
+        // 2. Go from character to character. Whether a word begins or ends there is unpredictable, so the place is
+        //    always written, but only counted if one does.
         let (mut begun, mut ended, mut kept) = (usize::from(!was_cut), 0, 0);
         let mut first_begins = false;
         let Places { places, count } = self.places()?;
@@ -137,7 +137,7 @@ impl Cutter<'_> {
                 ended += usize::from(ends);
             }
             singles.ids[1 + kept] = entry & ID;
-            // (Of UNKNOWN characters side by side, only the first counts.)
+            // (Of several neighbouring UNKNOWN characters, only the first counts.)
             let unknown = entry & UNKNOWN != 0 && !joined && !is_odd(entry);
             kept += usize::from(i < count && !(unknown & was_unknown));
             (last, last_entry, last_code, was_cut, was_unknown) = (at, entry, code, !joined, unknown);
@@ -172,7 +172,7 @@ impl Cutter<'_> {
         Some(found)
     }
 
-    /// The last character before the batch: where it begins, and its entry.
+    /// Where the last character before the batch begins, and its entry.
     #[inline(always)]
     pub(super) fn last_character(&self) -> Option<(usize, u32)> {
         if self.base == 0 {
@@ -182,7 +182,8 @@ impl Cutter<'_> {
         Some((last, self.joinable.characters.entry(code_point(four_at(self.padded, last)?))))
     }
 
-    /// The first word of a batch may have begun earlier, and the last may go on. The last character may begin one.
+    /// Complete the words: the first may have begun before the batch, the last may go on after it, and the last
+    /// character may begin one.
     #[inline(always)]
     pub(super) fn finish(&mut self, words: &mut Words, found: Found) {
         let Found { begun, ended, start, end, last } = found;
@@ -208,19 +209,19 @@ impl Cutter<'_> {
 struct Places {
     /// Their places, counted from where the batch begins, and the end of the text.
     places: [u8; ROOM],
-    /// How many they are.
+    /// How many there are.
     count: usize,
 }
 
-/// What was found in a batch.
+/// What was found while a batch was cut.
 pub(super) struct Found {
-    /// How many words were begun, with the one that was open.
+    /// How many words have begun, including one that was open before.
     pub begun: usize,
-    /// How many words were ended.
+    /// How many words have ended.
     pub ended: usize,
-    /// Where the first one began.
+    /// Where the first word began.
     pub start: usize,
-    /// The place in `ids` where the singles end, if no word is open.
+    /// Where in `ids` the singles end, if no word is open.
     pub end: usize,
     /// Where the last character begins.
     pub last: usize,
@@ -228,16 +229,16 @@ pub(super) struct Found {
 
 #[cfg(target_arch = "x86_64")]
 mod by_mask {
-    //! From text of long characters to words, block by block; see `cut/by_character.rs`.
+    //! From a text of long characters to words, block by block; see `cut/by_character.rs`.
     //!
-    //! Everything is as in `cut/words.rs`, but bit i stands for the character i of the block, not for its byte i. All that is
-    //! known about a block stays in registers. (To write down the characters of a batch first, and then to read them 64 at a
-    //! time, took twice as long: most of it was waiting for what had just been written.)
+    //! Everything is done as in `cut/words.rs`, but bit i stands for character i of the block, not for byte i. All that
+    //! is known about a block stays in registers. (Writing down the characters of a batch first and then reading them
+    //! 64 at a time took twice as long: most of that was waiting for what had just been written.)
 
     use super::*;
     use crate::machine::Vector;
 
-    /// What is asked about characters.
+    /// What is looked up about each character.
     const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
 
     impl Cutter<'_> {
@@ -278,7 +279,7 @@ mod by_mask {
                 // 3. Which of them begin and end words?
                 let joined = |pairs| self.joined(vector, pairs, starts, last);
                 let Group { begins, ends, keep } = before.next(&block, joined)?;
-                // 4. Write the places of these. Bit i of the begins stands for the character before the character i.
+                // 4. Write these places. Bit i of the begins stands for the character before character i.
                 let from = base - first;
                 words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
                 let at = begun + (begins & 1) as usize;
@@ -291,7 +292,7 @@ mod by_mask {
                 first_begins |= base == first && begins & 1 != 0;
                 begun += begins.count_ones() as usize;
                 ended += ends.count_ones() as usize;
-                // 5. Of UNKNOWN characters side by side, only the first counts.
+                // 5. Of several neighbouring UNKNOWN characters, only the first counts.
                 let inside = block.inside();
                 if keep & inside == inside {
                     kept += block.count as usize;
@@ -304,7 +305,7 @@ mod by_mask {
                 }
                 self.base += BLOCK;
             }
-            // (The first character of all is before the batch.)
+            // (The very first character is that before the batch.)
             let before_batch = if first_begins { first_last } else { first + usize::from(words.begins[0]).max(1) - 1 };
             let start = self.open.unwrap_or(before_batch);
             let end = kept + usize::from(self.base > self.length);
@@ -312,8 +313,8 @@ mod by_mask {
             Some(())
         }
 
-        /// Of the characters of a block whose bits are set, those that some piece has after the character before them.
-        /// `starts`: where the characters begin. `last`: where the one before the block does.
+        /// Which of the characters with a set bit directly follow the character before them in some piece. `starts`:
+        /// where the characters begin. `last`: where the last character before the block begins.
         #[inline(always)]
         fn joined(&self, vector: Vector, pairs: u64, starts: u64, last: usize) -> Option<u64> {
             let place = |i: u32| self.base + vector.deposit(1 << i, starts).trailing_zeros() as usize;
@@ -334,9 +335,9 @@ mod by_mask {
     struct Block {
         /// How many there are.
         count: u32,
-        /// What is known about them; see `FLAGS`. (As in what follows, only the bits of characters count.)
+        /// What is known about them, by `FLAGS`. (Only the bits of characters count, here and below.)
         flags: [u64; 4],
-        /// The cuts before characters that bytes allow.
+        /// The cuts before its characters, as far as bytes alone tell them.
         cuts: u64,
         /// Which characters are not ASCII.
         long: u64,
@@ -345,7 +346,7 @@ mod by_mask {
     }
 
     impl Block {
-        /// The bits of its characters.
+        /// One bit for each of its characters.
         #[inline(always)]
         fn inside(&self) -> u64 {
             (1u64.wrapping_shl(self.count)).wrapping_sub(1) | u64::from(self.count < 64).wrapping_sub(1)
@@ -354,7 +355,7 @@ mod by_mask {
 
     /// What is known about the character before a block.
     struct Before {
-        /// Whether some piece has another character after it.
+        /// Whether this character is followed by another one in some piece.
         joins: bool,
         odd: bool,
         unknown: bool,
@@ -364,7 +365,8 @@ mod by_mask {
         long: bool,
     }
 
-    /// Which characters of a block begin words (by the character after), which follow on words, and which count.
+    /// Which characters of a block begin words (each by the bit of the character after it), which follow the end of a
+    /// word, and which have ids that count.
     struct Group {
         begins: u64,
         ends: u64,
@@ -372,13 +374,13 @@ mod by_mask {
     }
 
     impl Before {
-        /// Before a batch. `open`: it is in a word that has begun.
+        /// The state before a batch. `open`: the character belongs to a word that has begun.
         fn new(entry: u32, open: bool, long: bool) -> Before {
             let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
             Before { joins, odd: !one, unknown: unknown && !open, cut: !open, long }
         }
 
-        /// Take a block. `joined`: of some characters, which are joined with the one before.
+        /// Process a block. `joined` says which of the given characters are joined with the one before them.
         #[inline(always)]
         fn next(&mut self, block: &Block, joined: impl Fn(u64) -> Option<u64>) -> Option<Group> {
             let inside = block.inside();
@@ -387,25 +389,26 @@ mod by_mask {
             if odd & unknown != 0 {
                 return None; // U+2581
             }
-            // 1. Which are joined with the one before? (Bytes are enough for two characters of one byte.)
+            // 1. Which characters are joined with the one before? (For two characters of one byte, their bytes
+            //    suffice.)
             let long = block.long;
             let may_be = after & (before << 1 | u64::from(self.joins)) & !block.cuts;
             let pairs = may_be & (long | long << 1 | u64::from(self.long));
             let joined = if pairs == 0 { 0 } else { joined(pairs)? };
             let mask = !(may_be & !pairs | joined);
-            // 2. An UNKNOWN character is by itself if there are cuts on both sides. For the last one of the block it may not be
-            //    known yet, and then it is looked up.
+            // 2. An UNKNOWN character is a chunk of its own if there are cuts on both sides. For the last one of the
+            //    block, the second cut may not be known yet; then the character is looked up.
             let last = inside & !(inside >> 1);
             let undecided = last & unknown & before;
             let odd = odd | undecided;
             let unknown = unknown & !undecided & mask & (mask >> 1 | last);
-            // 3. As in `cut/words.rs`. (Nothing begins at the end.)
+            // 3. Begins and ends follow as in `cut/words.rs`. (Nothing begins at the end of the text.)
             let cut_before = mask << 1 | u64::from(self.cut);
             let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
             let valid = if block.is_end { inside << 1 | 1 } else { inside };
             let begins = (cut_before & !mask | odd_singles) & valid;
             let ends = (mask & !cut_before | odd_singles) & valid;
-            // 4. Of UNKNOWN characters side by side, only the first counts.
+            // 4. Of several neighbouring UNKNOWN characters, only the first counts.
             let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
             let top = |bits: u64| bits >> (block.count.max(1) - 1) & 1 != 0;
             let [joins, odd, unknown] = [before, odd, unknown].map(top);
@@ -414,6 +417,6 @@ mod by_mask {
         }
     }
 
-    /// The ids of a batch have room for those of any four blocks, and what may be written after the last one.
+    /// The ids of a batch have room for those of any four blocks, and for what may be written after the last one.
     const _: () = assert!(ROOM >= BATCH + BLOCK);
 }

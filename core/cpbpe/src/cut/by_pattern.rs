@@ -1,5 +1,6 @@
-//! From text to words with a byte-level vocabulary: a pattern cuts the text into chunks. Those of one byte are singles, and
-//! long ones are cut into parts where nothing merges (see `vocab/byte_level.rs`), which are words as well.
+//! From text to words with a byte-level vocabulary: a pattern cuts the text into chunks. Chunks of one byte are
+//! singles. Long chunks are cut into parts where nothing merges (see `vocab/byte_level.rs`), and these parts are words
+//! as well.
 
 use crate::cache::{Singles, MAX_CHUNK, STEP};
 use crate::error::{Error, Halt};
@@ -12,7 +13,7 @@ use crate::watch::Check;
 
 /// How many words, chunks or parts of several bytes, are looked up together.
 pub const BATCH: usize = 256;
-/// A batch ends after this many bytes, because singles are found by 16 bits. (A chunk may go on for longer.)
+/// A batch ends after this many bytes, because the places of singles have 16 bits. (A chunk may go on for longer.)
 const MAX_BYTES: u32 = 1 << 14;
 /// How many bytes after a chunk may be read.
 const PAD: usize = STEP;
@@ -20,20 +21,21 @@ const _: () = assert!(PAD >= 16); // (keys need this many)
 
 /// The words of a batch.
 pub struct PatternWords {
-    /// Where each begins and ends, counted from `first`.
+    /// Where each word begins and ends, counted from `first`.
     begins: [u32; BATCH + 1],
     ends: [u32; BATCH + 1],
-    /// Which are parts of chunks, if that matters; and whether any is.
+    /// Which words are parts of chunks, where that matters; and whether any is.
     parts: [bool; BATCH + 1],
     has_parts: bool,
-    /// Where some parts of a long chunk end. (Here they need not be cleared: that took a thirtieth of the time.)
+    /// Where some parts of a long chunk end. (The array is a field so that it need not be cleared each time, which took
+    /// a thirtieth of the time.)
     part_ends: [usize; PARTS + 1],
-    /// How many there are.
+    /// How many words there are.
     pub count: usize,
     /// Where the batch begins in the text, and where it ends.
     first: usize,
     end: usize,
-    /// The text of a batch that is near the end of all text, and `PAD` zeros.
+    /// A copy of the text of a batch near the end of the whole text, followed by `PAD` zeros.
     padded: Vec<u8>,
 }
 
@@ -54,19 +56,19 @@ impl Default for PatternWords {
 }
 
 impl PatternWords {
-    /// Become a batch before the text.
+    /// Become an empty batch at the beginning of the text.
     pub fn clear(&mut self) {
         (self.count, self.first, self.end) = (0, 0, 0);
     }
 
-    /// Whether this is such a batch. (It has no text that could be read.)
+    /// Whether this is an empty batch. (It has no text that could be read.)
     pub fn is_before(&self) -> bool {
         self.end == self.first
     }
 
-    /// Keep the words among the chunks that begin at `begin` and have these ends, counted from `base`, until there are
-    /// enough. `inside`: in front of the first chunk, a part of it is missing; on return, that is so for the next one.
-    /// Returns how many chunks have come to their end.
+    /// Collect words from the chunks that begin at `begin` and end at `ends`, counted from `base`, until there are
+    /// enough. `inside` says whether an earlier batch has some parts of the first chunk; on return it says so about the
+    /// next chunk. Returns how many chunks are complete.
     #[inline(always)]
     fn take(
         &mut self,
@@ -84,7 +86,7 @@ impl PatternWords {
         let before = (begin - base) as u32; // the batch begins here, counted from `base`
         let (mut from, mut taken) = (before, 0);
         while let (Some(&end), true) = (ends.get(taken), self.count < BATCH && from - before < MAX_BYTES) {
-            // 1. Many chunks that are not long.
+            // 1. Many chunks, none of them long.
             let (begins, places) =
                 (self.begins[self.count..].first_chunk_mut(), self.ends[self.count..].first_chunk_mut());
             if let (Some(chunks), Some(begins), Some(places), false) =
@@ -98,7 +100,7 @@ impl PatternWords {
                     continue;
                 }
             }
-            // 2. One that is, or one near the end of the text.
+            // 2. A long chunk, or one near the end of the text.
             if end - from > MAX_CHUNK as u32 || *inside {
                 from = before + self.take_parts(text, [from, end].map(|place| place - before), byte_level, inside);
                 if *inside {
@@ -112,7 +114,7 @@ impl PatternWords {
         }
         let size = (from - before) as usize;
         self.end = begin + size;
-        // Near its end the text is copied, so that bytes after it may be read.
+        // Near the end of the text, the text is copied, so that the bytes after it may be read.
         if self.end + PAD > text.len() {
             self.padded.clear();
             self.padded.grow(size + PAD)?;
@@ -122,14 +124,14 @@ impl PatternWords {
         Ok(taken)
     }
 
-    /// Keep a word, or leave out a single.
+    /// Add a chunk, if it is a word. A single is left out.
     #[inline(always)]
     fn add(&mut self, from: u32, to: u32) {
         (self.begins[self.count], self.ends[self.count]) = (from, to);
         self.count += usize::from(to - from > 1);
     }
 
-    /// Keep the parts of a long chunk until there are enough. Returns where the last one ends.
+    /// Add the parts of a long chunk until there are enough words. Returns where the last one ends.
     #[inline(never)]
     fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
         let matters = byte_level.options.whole;
@@ -170,7 +172,7 @@ impl PatternWords {
         [self.begins[i] as usize, self.ends[i] as usize]
     }
 
-    /// These places of all words, and whether each is a part of a chunk, if that matters.
+    /// Where all words begin and end, and whether each is a part of a chunk, where that matters.
     #[inline(always)]
     pub fn places(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
         let places = self.begins.iter().zip(&self.ends).zip(&self.parts[..self.count]);
@@ -182,7 +184,7 @@ impl PatternWords {
     pub fn singles(&self, i: usize) -> Singles {
         let from = if i == 0 { 0 } else { self.ends[i - 1] as usize };
         let to = if i == self.count { self.end - self.first } else { self.begins[i] as usize };
-        // (After a chunk that is too long for the numbers of a batch there are none in it.)
+        // (A chunk that is too long for the numbers of a batch is not followed by singles in the same batch.)
         if from == to {
             Singles::default()
         } else {
@@ -196,12 +198,12 @@ pub struct PatternCutter<'a> {
     pub byte_level: &'a ByteLevel,
     pub text: &'a [u8],
     chunks: TextChunks<'a>,
-    /// The chunks of a part of the text, and how many of them have come to their end.
+    /// The chunks of a part of the text, and how many of them are complete.
     cut: &'a mut Cut,
     taken: usize,
     /// Where the next batch begins.
     begin: usize,
-    /// Whether a part of the next chunk is in an earlier batch.
+    /// Whether an earlier batch has some parts of the next chunk.
     inside: bool,
 }
 
@@ -255,7 +257,7 @@ pub struct Cut {
     batch: Batch,
     /// Where the first chunk begins in the text.
     base: usize,
-    /// Where each ends, counted from `base`, if the batch does not say it.
+    /// Where each chunk ends, counted from `base`, if the batch does not say so itself.
     filled: Option<Vec<u32>>,
 }
 
@@ -266,7 +268,7 @@ impl Default for Cut {
 }
 
 impl Cut {
-    /// Have no chunks.
+    /// Forget the chunks.
     fn clear(&mut self) {
         self.filled.get_or_insert_default().clear();
     }
@@ -277,12 +279,12 @@ impl Cut {
     }
 }
 
-/// The chunks of a text: the matches of the pattern, and what it does not match between them, so that nothing is lost.
-/// (The published patterns match everything.)
+/// The chunks of a text: the matches of the pattern, and the text between two matches, so that nothing is lost. (The
+/// published patterns leave nothing between matches.)
 struct TextChunks<'a> {
     /// `None` if the text is one chunk.
     chunks: Option<Chunks<'a>>,
-    /// How long the text is, and how much of it is in chunks that have been handed out.
+    /// The length of the text, and how much of it is in chunks that have been handed out.
     length: usize,
     done: usize,
 }

@@ -1,19 +1,20 @@
 //! Splits a chunk at the user-defined pieces in it.
 //!
-//! They are searched for from left to right, and the longest one at a place counts. None contains two characters with a
-//! cut of the text between them (see `words.rs`), so the search steps over no cut, but begins anew at each. Therefore
-//! what it finds in a chunk depends on the chunk alone: a chunk is remembered with the user-defined pieces in it, and
-//! only chunks that are new are searched. (Searching all of a text made encoding three times as slow with 100 pieces, and
-//! five times with 8,000.)
+//! The search goes from left to right, and finds the longest user-defined piece at each place. None of them contains
+//! two characters between which the text is cut (see `words.rs`), so the search never steps over a cut, and begins anew
+//! at each. Therefore what it finds in a chunk depends on the chunk alone: a chunk is remembered together with its
+//! user-defined pieces, and only new chunks are searched. (Searching the whole text made encoding three times as slow
+//! with 100 pieces, and five times with 8,000.)
 //!
 //! A chunk that is new can be cut at more places:
 //!
 //! * At both ends of a user-defined piece, which is one symbol that never merges with its neighbours.
-//! * Between them, where only user-defined pieces join two characters. Merging makes none: its text would stand where
-//!   the search found nothing. But the search was at the place where this text begins, and would have found it, or a
-//!   shorter one that it begins with.
+//! * Between two characters that only user-defined pieces join. Merging never makes a user-defined piece: if it did,
+//!   its text would stand where the search found nothing. But the search was at the place where this text begins, and
+//!   would have found it, or a shorter piece that it begins with.
 //!
-//! For the same reasons a part of a chunk is, by itself, what it is in the chunk, and can be remembered like a chunk.
+//! For the same reasons, a part of a chunk gives the same symbols by itself as in the chunk, and can be remembered like
+//! a chunk.
 
 use crate::error::Halt;
 use crate::text::keys::Walk;
@@ -27,7 +28,7 @@ const CHECK_BYTES: usize = 1 << 14;
 /// A part of a chunk.
 #[derive(Debug, PartialEq)]
 pub struct Part {
-    /// Where it begins.
+    /// Where the part begins.
     pub begin: usize,
     /// Where it ends.
     pub end: usize,
@@ -42,11 +43,11 @@ pub struct Parts<'a> {
     text: &'a [u8],
     /// Where the next part begins.
     at: usize,
-    /// How long the user-defined piece there is, 0 if there is none.
+    /// The length of the user-defined piece there, 0 if there is none.
     key: usize,
-    /// Tells whether to go on,
+    /// Says whether to go on,
     check: Check<'a>,
-    /// and this is where it is asked again.
+    /// and is asked again at this place.
     next_check: usize,
 }
 
@@ -68,7 +69,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Ask now and then whether to go on.
+    /// Check now and then whether to go on.
     #[inline]
     fn checked(&mut self) -> Result<(), Halt> {
         if self.at < self.next_check {

@@ -1,4 +1,4 @@
-//! How much of a text already has its final ids, whatever follows.
+//! How much of a text already has its final ids, whatever text may still follow.
 
 use crate::error::Halt;
 use crate::split::Splitter;
@@ -8,7 +8,7 @@ use crate::watch::Check;
 
 /// Whether to go on is checked once in this many steps.
 const CHECK_STEPS: usize = 1 << 14;
-/// A cut of a byte-level vocabulary is looked for in this many bytes at the end first.
+/// With a byte-level vocabulary, the search for a cut begins with this many bytes at the end.
 const FIRST_PART: usize = 64;
 
 /// The last place in a normalized text (not compact) that no merge can cross, however the text continues; 0 if there
@@ -32,7 +32,7 @@ pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt>
     }
 }
 
-/// The same of a byte-level vocabulary: where the last chunk begins of which that is certain.
+/// The same for a byte-level vocabulary: where the last chunk begins whose beginning is certain.
 fn last_split(splitter: &Splitter, text: &str, check: Check) -> Result<usize, Halt> {
     // The last part of the text that has a cut is found first, and then the last cut in it.
     let mut size = FIRST_PART;
@@ -52,7 +52,7 @@ fn last_split(splitter: &Splitter, text: &str, check: Check) -> Result<usize, Ha
     }
 }
 
-/// A character in the form that the tables use.
+/// A character as the number by which the tables find it.
 fn number(vocab: &Vocab, text: &[u8]) -> u32 {
     match text {
         b" " if vocab.swapped => character(utf8::SPACE),
@@ -84,8 +84,8 @@ fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> R
     Ok(0)
 }
 
-/// The same with user-defined pieces, which are searched for from the left. The search stops where a piece might begin
-/// that continues after the end of the text.
+/// The same with user-defined pieces, which are searched for from the left. The search stops where one might begin that
+/// goes on after the end of the text.
 fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let keys = &vocab.user_defined;
     let stop = (text.len() + 1).saturating_sub(keys.longest_key());

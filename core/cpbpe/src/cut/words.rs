@@ -1,9 +1,10 @@
 //! From the cuts in a batch of bytes to its words: chunks of several bytes, between which there are only single bytes.
 //!
 //! A third of the chunks of ordinary text, and three quarters of those of source code, are single bytes, whose ids come
-//! from a table (`vocab/characters.rs`). They are never looked at one by one here: if bit i of `mask` is a cut before the
-//! byte i, and bit i of `before` one before the byte in front of it, then a word ends at the bits `mask & !before` and
-//! begins one byte before the bits `before & !mask`, and all between an end and the next begin is singles.
+//! from a table (`vocab/characters.rs`). They are never looked at one by one here. If bit i of `mask` is set where
+//! there is a cut before byte i, and bit i of `before` where there is one before byte i - 1, then words end at the bits
+//! of `mask & !before` and begin one byte before the bits of `before & !mask`. Everything between an end and the next
+//! begin is singles.
 
 use crate::cache::Singles;
 use crate::cut::by_character::CharacterSingles;
@@ -12,15 +13,16 @@ use crate::text::utf8::{self, character};
 use crate::vocab::characters::{ONE, UNKNOWN};
 use crate::vocab::{Joinable, Vocab};
 
-/// The words that end in this many bytes are looked up together: enough for memory to arrive meanwhile, and few enough
-/// to stay in the processor's first cache.
+/// The words that end in this many bytes are looked up together. This is enough for memory to arrive in the meantime,
+/// and few enough for everything to stay in the processor's first cache.
 pub const BATCH: usize = 256;
-/// The most words of a batch (there are singles that count as words), and what may be written after the last one.
+/// The most words of a batch (some single bytes count as words), and what may be written after the last one.
 pub const MAX_WORDS: usize = BATCH + BLOCK + 1;
 
 /// The places of the words that end in a batch, and the singles between them.
 pub struct Words {
-    /// Where each begins and ends, counted from `first`, the begin plus 1. (The first may begin before the batch.)
+    /// Where each word begins, plus 1, and where it ends, counted from `first`. (The first word may begin before the
+    /// batch.)
     pub(super) begins: [u8; MAX_WORDS],
     /// See `begins`.
     pub(super) ends: [u8; MAX_WORDS],
@@ -28,7 +30,7 @@ pub struct Words {
     pub count: usize,
     /// Where the batch begins in the text.
     pub first: usize,
-    /// Where the first word begins.
+    /// Where the first word begins in the text.
     pub(super) start: usize,
     /// Where the singles before the first word begin: where those of the batch before end.
     pub singles_begin: usize,
@@ -36,10 +38,10 @@ pub struct Words {
     pub singles_end: usize,
     /// Whether the batch was cut by characters. Then its singles are in `characters`; otherwise they are bytes.
     pub by_character: bool,
-    /// The ids of all bytes, as if they were singles, after that of the last one before the batch. (Only with vector
-    /// instructions, and if the batch was not cut by characters.)
+    /// The ids of all bytes, as if they were singles. The first is that of the last byte before the batch. (Only with
+    /// vector instructions, and if the batch was not cut by characters.)
     pub ids: [u32; BATCH + 2 * BLOCK],
-    /// The singles of such a batch.
+    /// The singles of a batch that was cut by characters.
     pub characters: CharacterSingles,
 }
 
@@ -61,7 +63,7 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Become the words of a batch before the text.
+    /// Become an empty batch at the beginning of the text.
     #[inline(always)]
     pub fn clear(&mut self) {
         (self.count, self.first, self.singles_begin, self.singles_end, self.by_character) = (0, 0, 0, 0, false);
@@ -70,7 +72,7 @@ impl Words {
     /// Where the words begin and end, and the singles before each (none before the first).
     #[inline(always)]
     pub fn places<const BY_CHARACTER: bool>(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
-        // What is known about a word when the one before it is done.
+        // Where the next word begins and its singles, both known once the word before it is done.
         let mut next = (self.start, Singles::default());
         let CharacterSingles { begins, ends, .. } = &self.characters;
         let (begins, ends) = if BY_CHARACTER { (begins, ends) } else { (&self.begins, &self.ends) };
@@ -99,7 +101,7 @@ impl Words {
         self.first + usize::from(self.ends[i])
     }
 
-    /// The singles before a word that is not the first (before that, there are none here), or after the last one.
+    /// The singles before a word, or after the last one; none before the first.
     #[inline(always)]
     pub fn singles(&self, i: usize) -> Singles {
         if i == 0 {
@@ -123,18 +125,18 @@ pub struct Cutter<'a> {
     pub length: usize,
     /// Where the next batch begins.
     pub base: usize,
-    /// Where the singles of the last batch end.
+    /// Where the singles of the batch before end.
     done: usize,
-    /// Whether there is a cut before the last byte of the last batch.
+    /// Whether there is a cut before the last byte of the batch before.
     pub(super) cut: bool,
-    /// Where the word begins that was not ended by the last batch.
+    /// Where the word begins that has not ended yet.
     pub(super) open: Option<usize>,
 }
 
 impl<'a> Cutter<'a> {
     #[inline(always)]
     pub fn new(vocab: &'a Vocab, joinable: &'a Joinable, padded: &'a [u8], length: usize) -> Cutter<'a> {
-        // As if there were a cut before the byte before the text, so that no word ends or begins there.
+        // As if there were a cut before the byte in front of the text, so that no word ends or begins there.
         Cutter { vocab, joinable, padded, length, base: 0, done: 0, cut: true, open: None }
     }
 
@@ -160,7 +162,7 @@ impl<'a> Cutter<'a> {
 
     #[inline(always)]
     fn next_by_bytes(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
-        // A character of several bytes is never a single here, nor one that is not one id.
+        // A character of several bytes is never a single here, nor is a byte that does not become exactly one id.
         let odd = |byte| self.joinable.singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
         let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
         if self.open.is_none() && self.base > 0 && (last >= 0x80 || odd(last)) {
@@ -172,7 +174,7 @@ impl<'a> Cutter<'a> {
         if machine.vector().is_some() {
             words.ids[0] = self.joinable.singles.ids[usize::from(last)];
         }
-        // How many words were begun and ended.
+        // How many words have begun, and how many have ended.
         let (mut begun, mut ended) = (usize::from(self.open.is_some()), 0);
         let stop = (first + BATCH).min(self.length + 1);
         while self.base < stop {
@@ -202,7 +204,7 @@ impl<'a> Cutter<'a> {
             [begun, ended] = after;
             self.base += BLOCK;
         }
-        // 3. The first word may have begun earlier, and the last may go on.
+        // 3. The first word may have begun in an earlier batch, and the last one may go on.
         words.count = ended;
         let place = |i: usize| first + usize::from(words.begins[i]) - 1;
         words.start = match self.open {
@@ -242,9 +244,9 @@ impl<'a> Cutter<'a> {
 //
 // A merge joins two neighbouring symbols into a piece, so a cut between the characters a and b is safe if no piece
 // contains a directly followed by b. `Joinable::bytes` answers this for bytes: if no piece contains a character that
-// ends in the byte x before one that begins with the byte y, then no place between x and y in valid UTF-8 lies
-// inside a piece. Where bytes are too coarse (all Chinese characters begin with a few of them), `Joinable::pair`
-// answers it for the two characters. Missing a possible cut is only slower, never wrong.
+// ends in the byte x before one that begins with the byte y, then no place between x and y in valid UTF-8 lies inside a
+// piece. Where bytes are too coarse (all Chinese characters begin with a few of them), `Joinable::pair` answers it for
+// the two characters. A cut that is missed costs only time; the result stays the same.
 
 /// Whether bytes alone allow a cut before `text[at]`.
 #[inline]
@@ -272,7 +274,7 @@ pub fn cuts(
     Some(mask)
 }
 
-/// The cuts next to characters of several bytes, for which bytes are too coarse.
+/// The cuts next to characters of several bytes, for which looking at bytes is too coarse.
 #[inline(always)]
 fn around_long_characters(
     machine: impl Machine,
@@ -285,7 +287,7 @@ fn around_long_characters(
 ) -> Option<u64> {
     let mut long = machine.long(block);
     let mut more = 0;
-    // The last long character, and where it ends.
+    // The last long character, and the place where it ends.
     let (mut last, mut last_end) = (0, usize::MAX);
     while long != 0 {
         let i = long.trailing_zeros() as usize;
@@ -303,7 +305,8 @@ fn around_long_characters(
             more |= u64::from(!joinable.pair(last, here)) << i;
         }
         (last, last_end) = (here, end);
-        // The cut after it, if a character follows in this block that does not look for itself.
+        // The cut after it, if the next character is in this block and is not a long one, which would look for the cut
+        // itself.
         let after = end - base;
         if after < BLOCK && cuts >> after & 1 == 0 && long >> after & 1 == 0 {
             let next = four_at(text, end).map_or(0, number);
@@ -315,13 +318,13 @@ fn around_long_characters(
 
 const SPACE: u32 = character(utf8::SPACE);
 
-/// Whether an entry is that of U+2581, if text with it is not compact.
+/// Whether an entry is that of U+2581, in a vocabulary for which text with U+2581 is not compact.
 #[inline(always)]
 pub fn is_space(entry: u32) -> bool {
     entry & (ONE | UNKNOWN) == UNKNOWN
 }
 
-/// The bytes of a character, as `character` has it, from four bytes.
+/// The first character of these four bytes, as the number that `character` makes of it.
 #[inline(always)]
 pub fn number(bytes: [u8; 4]) -> u32 {
     const MASKS: [u32; 5] = [0, 0xFF, 0xFFFF, 0xFF_FFFF, u32::MAX];

@@ -1,8 +1,8 @@
 //! Ids with spans.
 //!
-//! Spans follow from ids (see `walk`), which the cache makes fast. With most models a text is encoded as it is, perhaps
-//! after a dummy prefix; with others the map of its normalization translates them. Only of a text with unknown parts,
-//! or one that cannot be cut, each token is kept with its span.
+//! Spans follow from ids (see `walk`), and the cache makes finding ids fast. With most models a text is encoded as it
+//! is, except for a dummy prefix; with others, the map of its normalization translates the spans. Only for a text with
+//! unknown parts, or one that cannot be cut, is each token kept with its span.
 
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
@@ -20,22 +20,23 @@ const CHECK_TOKENS: usize = 1 << 14;
 /// What to align in many texts.
 #[derive(Clone, Copy, Default)]
 pub struct AlignOptions {
-    /// Whether spans count characters, or bytes; if not given, characters of a text that is known to be UTF-8.
+    /// Whether spans count characters, or bytes. If `None`, they count characters in a text that is known to be UTF-8,
+    /// and bytes in others.
     pub characters: Option<bool>,
-    /// Skip merges at random. The seed is that of the first text; each later text has the next number.
+    /// Skip merges at random. The first text gets this seed, and each later text the next number.
     pub dropout: Option<Dropout>,
 }
 
-/// The ids of some texts, one after the other; and their spans, if they are wanted.
+/// The ids of some texts, one after the other, and their spans, if they are wanted.
 #[derive(Default)]
 pub struct EncodedTexts {
     /// The ids.
     pub ids: Vec<u32>,
-    /// How many each text has.
+    /// How many ids each text has.
     pub lengths: Vec<usize>,
-    /// The begin and end of the span that each came from, in its text.
+    /// For each id, where the span that it came from begins and ends in its text.
     pub spans: Vec<[i64; 2]>,
-    /// For each token of the UNKNOWN piece its index in `ids`, and the text that is unknown.
+    /// For each token of the UNKNOWN piece, its index in `ids`, and the unknown text.
     pub unknown: Vec<(usize, Vec<u8>)>,
 }
 
@@ -60,12 +61,12 @@ impl Engine {
         let characters = options.characters.unwrap_or(valid);
         let dropout =
             options.dropout.map(|dropout| Dropout { seed: dropout.seed.wrapping_add(index as u64), ..dropout });
-        // 1. A text that is encoded as it is: its spans follow from its ids. (Not with U+2581 in it, which is shorter in what
-        //    is encoded.)
+        // 1. A text that is encoded as it is: its spans follow from its ids. (A text with U+2581 is not: U+2581 is
+        //    shorter in the compact form, which is what is encoded.)
         let holds_space = || self.vocab.byte_level.is_none() && memchr::memmem::find(text, utf8::SPACE).is_some();
         if self.vocab.plain_spans && self.is_plain(text, valid) && !holds_space() {
             scratch.ids.clear();
-            // (It has been checked that it is UTF-8.)
+            // (This text is UTF-8; that has been checked.)
             match dropout {
                 None => self.encode(text, true, check, scratch)?,
                 Some(dropout) => self.sample((text, true), dropout, check, scratch)?,
@@ -76,7 +77,8 @@ impl Engine {
                 return Ok(());
             }
         }
-        // 2. Other texts that can be cut, too, but in their normalized form, whose map leads back to the text.
+        // 2. Other texts that can be cut: their spans in the normalized text follow from the ids, and its map leads
+        //    back to the text.
         let characters = characters && !text.is_ascii();
         let mut positions = Positions::new(text, valid);
         let mut position = |at: usize| if characters { positions.of(at) } else { at };
@@ -105,7 +107,7 @@ impl Engine {
             buffers.normalized = normalized;
             return Ok(());
         }
-        // 3. All others, and those with unknown parts: their tokens.
+        // 3. All others, and those with unknown parts: keep each token with its span.
         let tokens = tokens(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check)?;
         out.ids.grow(tokens.len())?;
         out.spans.grow(tokens.len())?;
@@ -155,7 +157,7 @@ impl Engine {
         Ok((normalized, origins))
     }
 
-    /// Append the spans of ids in a text that was encoded as it is, and holds no U+2581. If some of it is unknown, do
+    /// Append the spans of ids in a text that was encoded as it is and holds no U+2581. If a part of it is unknown, do
     /// nothing and return false.
     fn plain_spans(
         &self,
@@ -166,10 +168,11 @@ impl Engine {
         spans: &mut Vec<[i64; 2]>,
     ) -> Result<bool, Halt> {
         let prefix = usize::from(self.normalizer.prefixes(text));
-        // What was encoded is the dummy prefix, a byte and a character that the text does not have, and the text.
+        // What was encoded is the text after its dummy prefix, one byte and one character that the text itself does not
+        // have.
         let byte_at = |at: usize| if at < prefix { b' ' } else { text[at - prefix] };
         if self.vocab.byte_level.is_some() {
-            // Pieces may begin and end within a character, so these cannot be counted piece by piece.
+            // Pieces may begin and end within a character, so characters cannot be counted piece by piece.
             let mut positions = Positions::new(text, true);
             let mut place_of = |at: usize| if characters { positions.of(at) } else { at };
             let place_of = |place: Place| place_of(place.bytes.saturating_sub(prefix));
@@ -179,7 +182,8 @@ impl Engine {
         self.walk_spans(ids, 0, byte_at, place_of, check, spans)
     }
 
-    /// Append the spans of ids in a compact text, whose places `place_of` translates; that of its begin is `first`.
+    /// Append the spans of ids in a compact text. `place_of` translates each place, and `first` is what it gives for
+    /// the beginning.
     #[inline(always)]
     fn walk_spans(
         &self,
@@ -206,12 +210,13 @@ impl Engine {
     }
 }
 
-/// Translates places in bytes to places in characters; asked from left to right.
+/// Translates places in bytes to places in characters. Places must be asked for from left to right.
 struct Positions<'a> {
     text: &'a [u8],
     /// Whether the text is known to be UTF-8.
     valid: bool,
-    /// A place where a character begins, and how many begin before it. In a valid text, any place.
+    /// A place where a character begins (in a text known to be UTF-8, any place), and how many characters begin before
+    /// it.
     at: usize,
     count: usize,
 }

@@ -1,4 +1,4 @@
-//! Many texts, encoded by several threads, in runs of texts.
+//! Many texts, encoded in runs of texts by several threads.
 
 use std::ops::Range;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -18,9 +18,9 @@ use crate::watch::{in_parts, may_start_threads, Check, WAIT};
 /// What is wanted of many texts.
 #[derive(Clone, Copy)]
 pub enum Wanted {
-    /// Their ids, with what goes around those of each text.
+    /// The ids of each text, and those to put around them.
     Ids(Ends),
-    /// Their ids, with the span of each.
+    /// The ids of each text, with a span for each id.
     Spans(AlignOptions),
 }
 
@@ -28,7 +28,7 @@ pub enum Wanted {
 pub trait Consumer<R> {
     /// Take the result of a run whose first text has this index, and say whether to go on.
     fn take(&mut self, first: usize, result: R) -> bool;
-    /// Called with work that takes time.
+    /// Do work that takes time. A consumer may release a lock meanwhile.
     fn meanwhile<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         work()
     }
@@ -42,7 +42,7 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Runs of texts. Each thread takes a few dozen runs.
+/// Divide texts into runs, a few dozen for each thread.
 fn runs(texts: &(impl Texts + ?Sized), threads: usize) -> Result<Vec<Range<usize>>, Halt> {
     let total = size(texts) + texts.count() * 16;
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
@@ -63,7 +63,7 @@ fn runs(texts: &(impl Texts + ?Sized), threads: usize) -> Result<Vec<Range<usize
 }
 
 impl Engine {
-    /// Give the ids of many texts to `consumer`, in runs of texts, and in any order.
+    /// Give the ids of many texts to `consumer`, run by run, in any order.
     pub fn encode_batch(
         &self,
         texts: &(impl Texts + ?Sized),
@@ -80,7 +80,7 @@ impl Engine {
         self.in_runs(texts, threads, check, encode, consumer)
     }
 
-    /// Append what is wanted of some texts.
+    /// Append what is wanted of the texts of a run.
     pub(crate) fn append_run(
         &self,
         texts: &(impl Texts + ?Sized),
@@ -102,7 +102,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The same with numbers of ids, one for each text.
+    /// The same, but with the number of ids of each text.
     pub fn count_batch(
         &self,
         texts: &(impl Texts + ?Sized),
@@ -120,11 +120,12 @@ impl Engine {
         self.in_runs(texts, threads, check, count, consumer)
     }
 
-    /// Do work for runs of texts, and give the results to `consumer`, in any order.
+    /// Do some work for each run of texts, and give the results to `consumer`, in any order.
     ///
-    /// Every other thread takes the next run that is left. This one hands the results to the consumer, and takes a run
-    /// itself if there are none. Only this thread may make lists of ids; that costs no time while the others have work.
-    /// Only this thread asks `check` whether to go on. The others stop when it does.
+    /// Each of the other threads takes the next run, again and again. This thread hands the results to the consumer
+    /// and, when there are none, does a run itself. Only this thread may make Python's lists of ids, which costs no
+    /// time as long as the other threads have work. Only this thread asks `check` whether to go on; the others stop
+    /// when it does.
     pub(crate) fn in_runs<R: Send, C: Consumer<R>>(
         &self,
         texts: &(impl Texts + ?Sized),
@@ -158,7 +159,7 @@ impl Engine {
                 }
             }));
             if let Err(panic) = outcome {
-                let guard = lock(); // or the consumer might check, be notified, and only then begin to wait
+                let guard = lock(); // without this lock, the consumer might check, miss the notification, and wait
                 failed.store(true, Ordering::Release);
                 drop(guard);
                 more.notify_one();
@@ -214,11 +215,11 @@ impl Engine {
 
 // --- Many texts ----------------------------------------------------------------------------------
 //
-// A list of them, or slices of one piece of memory, as columns of tables have them.
+// A list of texts, or slices of one piece of memory, as the columns of tables have them.
 
 /// Many texts that any thread may ask for.
 ///
-/// (A list of what the slices of a column are takes 24 bytes for each, a third of what short texts themselves take.)
+/// (A list of the slices of a column would take 24 bytes for each text, a third of what short texts themselves take.)
 pub trait Texts: Sync {
     /// How many there are.
     fn count(&self) -> usize;
@@ -287,7 +288,7 @@ impl<T: Copy + Sync + TryInto<usize>> Texts for Slices<'_, T> {
     }
 }
 
-/// How many bytes texts have.
+/// How many bytes texts have in total.
 pub fn size(texts: &(impl Texts + ?Sized)) -> usize {
     size_of(texts, 0..texts.count())
 }
@@ -299,11 +300,11 @@ pub fn size_of(texts: &(impl Texts + ?Sized), some: Range<usize>) -> usize {
 
 // Many short texts in one piece of memory: its lines.
 
-/// The lines of a text, of which empty ones are left out.
+/// The lines of a text, without the empty ones.
 pub struct Lines<'a> {
-    /// The others, without their newlines. They are not known to be UTF-8.
+    /// The lines that are not empty, without their newlines. They are not known to be UTF-8.
     pub texts: Vec<(&'a [u8], bool)>,
-    /// The numbers of the empty ones, from 0.
+    /// The numbers of the empty lines, from 0.
     pub empty: Vec<i64>,
 }
 
@@ -350,8 +351,8 @@ impl Engine {
                 Ok(std::mem::take(&mut scratch.ids))
             })?;
         }
-        // 1. The text in the form in which it is segmented. Normalizing takes a tenth of the time, and is not shared among
-        //    the threads.
+        // 1. Bring the text into the form in which it is segmented. Normalizing takes a tenth of the time, and is not
+        //    divided among the threads.
         let mut normalized = Vec::new();
         let as_it_is = if byte_level {
             !self.normalizer.options.add_dummy_prefix
@@ -364,7 +365,7 @@ impl Engine {
             let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
             (normalized.as_slice(), way, false)
         };
-        // 2. Each part by a thread.
+        // 2. Let each thread encode a part.
         let parts = match way {
             Way::Chunks(joinable) => {
                 parts(whole, threads, |from| (from..whole.len()).find(|&at| is_cut(joinable, whole, at)))
@@ -389,12 +390,12 @@ impl Engine {
                 Ok::<_, Halt>(std::mem::take(ids))
             })?
         })?;
-        // 3. All ids.
+        // 3. Join all ids.
         let mut ids: Vec<u32> = Vec::new();
         ids.grow(results.iter().map(Vec::len).sum())?;
         let fused = vocab.fused;
         for part in results {
-            // Unknown symbols on both sides of a cut are one.
+            // Unknown symbols on both sides of a cut are one token.
             let again = fused.is_some() && ids.last() == fused.as_ref() && part.first() == fused.as_ref();
             ids.extend_from_slice(&part[usize::from(again)..]);
         }
@@ -402,8 +403,8 @@ impl Engine {
     }
 }
 
-/// Cut a text into as many parts as there are threads, but none that is too short. `next_cut` finds a place from the
-/// given one on.
+/// Cut a text into as many parts as there are threads, or fewer, so that none is too short. `next_cut` finds the first
+/// cut from a given place on.
 fn parts(text: &[u8], threads: usize, next_cut: impl Fn(usize) -> Option<usize>) -> Vec<&[u8]> {
     let count = threads.min(text.len() / MIN_PART).max(1);
     let mut parts = Vec::with_capacity(count);

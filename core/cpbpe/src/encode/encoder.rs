@@ -1,11 +1,11 @@
 //! Text -> ids: cut into chunks, look each up in the cache, merge those that are new.
 //!
-//! Text is worked on in batches, each in simple steps over all its words (chunks of several bytes): cut, make keys, look
-//! up, append ids. Memory that one step prefetches arrives while the next step works on the other batch. Chunks of one
-//! byte need nothing of this: see `cut/words.rs`.
+//! Text is processed in batches, and each batch in simple steps over all its words (chunks of several bytes): cut, make
+//! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
+//! Chunks of one byte need none of this: see `cut/words.rs`.
 //!
-//! Where the words come from differs (`WordSource`): a compact text is cut where nothing can merge, and with a byte-level
-//! vocabulary a pattern cuts. Everything else is done in the same way.
+//! Only the source of the words differs (`WordSource`): compact text is cut where nothing can merge; with a byte-level
+//! vocabulary, a pattern cuts the text. Everything else is the same.
 
 use crate::cache::{
     self, BatchLookup, Bytes, Cache, Found, Homes, Ids, Key, PackedIds, Singles, Source, FEW, MAX_CHUNK, SOME,
@@ -24,14 +24,14 @@ use crate::vocab::joinable::Unkeyed;
 use crate::vocab::{ByteLevel, Joinable, Vocab};
 use crate::watch::Check;
 
-/// How many bytes after a compact text may be read: a block, and the bytes of a key that begins at its end.
+/// How many bytes after a compact text may be read: a block, and the bytes of a key that begins at the end of the text.
 const PAD: usize = BLOCK + 16;
-/// Texts up to this length are copied to a buffer where they can be padded.
+/// Texts up to this length are copied to a buffer that has room for the padding.
 const SMALL: usize = 1024;
 /// A lookup has room for the words of a batch.
 const _: () = assert!(words::BATCH <= cache::BATCH && by_pattern::BATCH <= cache::BATCH);
 
-/// What one running call needs: a cache and some buffers. Kept by the engine between calls.
+/// What a running call needs: a cache and some buffers. The engine keeps it for later calls.
 pub struct Scratch {
     /// Everything but the result.
     pub buffers: Buffers,
@@ -54,12 +54,12 @@ pub struct Buffers {
     pending: Option<Box<Pending<Words>>>,
     /// The words of a text that a pattern cuts, and the chunks that they are in.
     pending_by_pattern: Option<Box<(Pending<PatternWords>, Cut)>>,
-    /// The choices of chunks that were sampled.
+    /// Chunks that were sampled, with their possible merges.
     pub choices: Choices,
 }
 
 impl Scratch {
-    /// Empty, for a vocabulary of this many pieces.
+    /// Empty buffers, for a vocabulary of this many pieces.
     pub fn new(pieces: usize) -> Result<Self, Halt> {
         let buffers = Buffers {
             cache: Cache::new(pieces)?,
@@ -90,18 +90,18 @@ impl Scratch {
     }
 }
 
-/// The words of two batches: of one that is being cut, and of the one before, that is being looked up.
+/// The words of two batches: the one that is being cut, and the one before it, which is being looked up.
 #[derive(Default)]
 struct Pending<W> {
     batches: [Batch<W>; 2],
-    /// The cache entries of the second.
+    /// The cache entries of the batch that is being looked up.
     lookup: BatchLookup,
 }
 
 /// The words of a batch.
 struct Batch<W> {
     words: W,
-    /// The key of each.
+    /// The key of each word.
     keys: [Key; cache::BATCH],
 }
 
@@ -113,24 +113,25 @@ impl<W: Default> Default for Batch<W> {
 
 /// The words of a batch, as they come from a `WordSource`.
 trait WordBatch: Default {
-    /// Become a batch before the text.
+    /// Become an empty batch at the beginning of the text.
     fn clear(&mut self);
     /// How many words there are.
     fn count(&self) -> usize;
-    /// Make the keys of the words, with the singles before each, and prefetch their memory.
+    /// Make the keys of the words, with the singles before each, and prefetch the lines of the cache that they lead to.
     fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes);
     /// A word.
     fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8];
-    /// The singles before a word whose key was not used, or after the last one.
+    /// The singles before a word whose key was not used, or those after the last word.
     fn singles(&self, i: usize) -> Singles;
-    /// Whether the first single before a word is a character with this id.
+    /// Whether there are singles before a word, the first of which is a character with this id.
     fn is_after(&self, i: usize, id: Option<u32>) -> bool;
 }
 
 /// Cuts a text into words, batch by batch.
 trait WordSource: Sized {
     type Words: WordBatch;
-    /// Whether to go on is checked once in this many batches, which take a millisecond at most if nothing in them is known.
+    /// Whether to go on is checked once in this many batches. They take at most a millisecond, even if nothing in them
+    /// is known.
     const CHECK_BATCHES: usize;
     /// The vector instructions, if they are to be used.
     fn vector(&self) -> Option<Vector>;
@@ -146,7 +147,7 @@ trait WordSource: Sized {
         batch: &Batch<Self::Words>,
         lookup: &mut BatchLookup,
     ) -> Result<(), Halt>;
-    /// Merge a new chunk, and leave its ids in `encoder.chunk`. Returns whether it is remembered at once. If not, it is when
+    /// Merge a new chunk, and leave its ids in `encoder.chunk`. Returns whether to remember it now, and not only when
     /// it comes for the second time.
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt>;
 }
@@ -188,7 +189,7 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
         before.words.clear();
         lookup.clear();
         let mut batches = 0;
-        // 1. Cut this batch, make keys, and prefetch their lines of the cache.
+        // 1. Cut this batch, make its keys, and prefetch their lines of the cache.
         while self.source.next(machine, &mut now.words)? {
             batches += 1;
             if batches % S::CHECK_BATCHES == 0 {
@@ -221,8 +222,8 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
         let fused = self.vocab.fused;
         let mut at = 0;
         loop {
-            // 1. As many words as are known, with the singles before each; then the singles before the next one, or after
-            //    the last.
+            // 1. Append as many words as are known, with the singles before each; then the singles before the next
+            //    word, or those after the last one.
             let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source: singles };
             // SAFETY: as the caller says.
             unsafe {
@@ -236,22 +237,22 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
             let era = self.cache.era;
             self.append_one(keys[at], words.word(text, at), lookup.entries[at])?;
             if self.cache.era != era {
-                // The cache was emptied meanwhile, so these entries are out of date.
+                // The cache was emptied in the meantime, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
             if fused.is_some() && words.is_after(at, fused) && self.out.last_id() == fused {
-                self.out.drop_last(); // UNKNOWN characters side by side are one
+                self.out.drop_last(); // neighbouring UNKNOWN characters are one
             }
         }
     }
 
-    /// Append the ids of a word whose entry is absent or must be compared; it may continue an unknown symbol.
+    /// Append the ids of a word whose entry is absent or must be compared. The word may continue an unknown symbol.
     #[inline(never)]
     fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
         self.chunk.clear();
         let fused = self.vocab.fused;
-        // A chunk that was absent may have been added since.
+        // A chunk that was absent may have been added in the meantime.
         if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
             self.chunk.clear();
             if S::merge(self, key, text)? || !self.cache.once.is_new(key) {
@@ -304,21 +305,21 @@ impl WordSource for CompactSource<'_> {
     ) -> Result<(), Halt> {
         let words = &batch.words;
         let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
-        // The singles before the first word come first: the keys do not count them.
+        // Append the singles before the first word now, because its key does not count them.
         // SAFETY: `run_on` made room. The text is padded, and so are the ids of a batch.
         unsafe {
             if words.by_character {
                 let ids = &words.characters.ids;
-                // They may begin with the character before the batch.
+                // These singles may begin with the character before the batch.
                 let (mut from, to) = words.character_singles(0);
                 let fused = encoder.vocab.fused;
                 if from < to && fused.is_some() && Some(ids[from]) == fused && encoder.out.last_id() == fused {
-                    from += 1; // UNKNOWN characters side by side are one
+                    from += 1; // neighbouring UNKNOWN characters are one
                 }
                 encoder.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..]));
                 encoder.append_words(text, batch, lookup, Ids::<SOME>(&ids[1..]))
             } else if machine.vector().is_some() {
-                // (They begin in the batch, or with the byte before it. If there are none, they may begin anywhere.)
+                // (They begin in the batch, or with the byte before it. If there are none, their place means nothing.)
                 let first = Ids::<FEW>(&words.ids[(words.singles_begin + 1).saturating_sub(words.first)..]);
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
                 encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[1..]))
@@ -331,7 +332,8 @@ impl WordSource for CompactSource<'_> {
         }
     }
 
-    /// Chunks of one character are remembered when they come for the second time: there are texts in which each is another.
+    /// A chunk of one character is remembered only when it comes for the second time, because in some texts nearly
+    /// every such character is a new one.
     #[cold]
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, _: Key, text: &[u8]) -> Result<bool, Halt> {
         let Encoder { vocab, check, chunk, .. } = encoder;
@@ -393,8 +395,8 @@ fn make_keys_from(
     }
 }
 
-/// Encode a compact text that is valid UTF-8, with a space in front if `prefix`. If it is not compact, do nothing and
-/// return false.
+/// Encode a compact text that is valid UTF-8, with a space in front of it if `prefix`. If the text turns out not to be
+/// compact, do nothing and return false.
 pub fn encode_compact<O: Output>(
     vocab: &Vocab,
     joinable: &Joinable,
@@ -407,7 +409,8 @@ pub fn encode_compact<O: Output>(
     let Buffers { cache, padded, chunk, pending, .. } = buffers;
     let pending = pending.get_or_insert_with(Box::default);
     let before = out.mark();
-    // Encode the first `length` bytes of a text, after which `PAD` more bytes can be read; false if it is not compact.
+    // Encode the first `length` bytes of a text, after which `PAD` more bytes can be read. Returns false if it is not
+    // compact.
     let mut encode = |padded: &[u8], length: usize| {
         debug_assert!(padded.len() >= length + PAD);
         let source = CompactSource { cutter: Cutter::new(vocab, joinable, padded, length), is_compact: true };
@@ -415,7 +418,8 @@ pub fn encode_compact<O: Output>(
         encoder.run(padded, pending)?;
         Ok(encoder.source.is_compact)
     };
-    // The head, with its prefix, and the tail, with its padding, are copied; the text between them is used in place.
+    // The head of the text, with its prefix, and the tail, with its padding, are copied. The text between them is used
+    // in place.
     let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| is_cut(joinable, text, at));
     let (head, tail) = if text.len() <= SMALL {
         (None, None)
@@ -444,7 +448,7 @@ pub fn encode_compact<O: Output>(
     Ok(done)
 }
 
-/// Copy a text, with a space in front if `prefix`, and pad it. Returns how long it is without the padding.
+/// Copy a text, with a space in front of it if `prefix`, and pad it. Returns its length without the padding.
 fn copy_padded(padded: &mut Vec<u8>, prefix: bool, text: &[u8]) -> Result<usize, Halt> {
     padded.clear();
     padded.grow(text.len() + 1 + PAD)?;
@@ -489,8 +493,8 @@ impl WordSource for PatternCutter<'_> {
         unsafe { encoder.append_words(text, batch, lookup, singles) }
     }
 
-    /// Long chunks are remembered when they come for the second time: most never do, where they cannot be cut, and the cache
-    /// would be full of them.
+    /// A long chunk is remembered only when it comes for the second time. Where long chunks cannot be cut, most never
+    /// do, and the cache would be full of them.
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt> {
         let Encoder { vocab, check, chunk, .. } = encoder;
         let sink = &mut IdSink { vocab, text, compact: true, out: chunk };
@@ -559,10 +563,10 @@ pub fn encode_split<O: Output>(
 
 // --- User-defined pieces -------------------------------------------------------------------------
 //
-// A new chunk -> ids, if the vocabulary has user-defined pieces: part by part.
+// From a new chunk to ids, part by part, if the vocabulary has user-defined pieces.
 
-/// Append the ids of a chunk to `out`, which is empty. Its parts are looked up, too, and those of long chunks are
-/// remembered. (Short chunks come again themselves.)
+/// Append the ids of a chunk to `out`, which is empty. Its parts are looked up, too, and the parts of long chunks are
+/// remembered. (A short chunk is remembered as a whole, so its parts are not.)
 fn append_parts(
     vocab: &Vocab,
     joinable: &Joinable,
@@ -600,7 +604,7 @@ fn append_parts(
                 continue;
             }
         }
-        // 2. It is new.
+        // 2. Merge it if it is new.
         merge_chunk(vocab, part, check, &mut IdSink { vocab, text: part, compact: true, out })?;
         if looked_up && text.len() > MAX_CHUNK && !continues {
             cache.put(key, part, &out[before..], fused);

@@ -16,19 +16,19 @@ use crate::text::Origins;
 use crate::vocab::{Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
-/// How many scratches are kept for later calls. More concurrent calls make more, and drop them.
+/// How many scratches are kept for later calls. Further concurrent calls make their own, and drop it afterwards.
 const SPARE: usize = 8;
-/// A result larger than this is not kept for the next call.
+/// A result larger than this is not kept.
 const MAX_KEPT: usize = 1 << 20;
 
 /// A text, and whether it is known to be UTF-8.
 pub type Input<'a> = (&'a [u8], bool);
 
-/// Everything that is known about a model. Immutable, except for its caches.
+/// All that is known about a model. Immutable, except for its caches.
 pub struct Engine {
     /// The pieces.
     pub(crate) vocab: Arc<Vocab>,
-    /// What else the model file says.
+    /// What the model file says besides.
     file: Arc<File>,
     /// The normalizer of this variant.
     pub(crate) normalizer: Normalizer,
@@ -42,10 +42,9 @@ pub struct Engine {
 /// Scratches for later calls.
 #[derive(Default)]
 struct Spare {
-    /// The one that calls use if they come one after the other.
+    /// The scratch that is used as long as calls come one after the other.
     first: Mutex<Option<Scratch>>,
-    /// Those of calls that came in the meantime. They are boxed, because moving one takes as long as encoding a short
-    /// text.
+    /// The scratches of concurrent calls. They are boxed, because moving one takes as long as encoding a short text.
     #[allow(clippy::vec_box)]
     others: Mutex<Vec<Box<Scratch>>>,
 }
@@ -62,25 +61,26 @@ struct File {
 
 /// A text with its tokens.
 pub struct Aligned {
-    /// The tokens; their spans are of `text`.
+    /// The tokens, with spans in `text`.
     pub tokens: Vec<Token>,
     /// The normalized text.
     pub text: Vec<u8>,
     /// Whether it is compact.
     pub compact: bool,
-    /// Where each byte of it, and its end, came from.
+    /// For each byte of it, and for its end, the place in the input that it came from.
     pub origins: Vec<usize>,
 }
 
 impl Engine {
     /// Read and check a model file.
     pub fn from_model(data: &[u8]) -> Result<Engine, Error> {
-        // More than the columns, and what is built from them, will take. (They are allocated in many small steps.)
+        // Ask for more memory than the columns, and what is built from them, will take. (They are allocated in many
+        // small steps.)
         probe(data.len() * 8 + (1 << 22))?;
         Engine::from_columns(Columns::read(data)?)
     }
 
-    /// Check a model that is given as columns.
+    /// Make an engine of a model that is given as columns, after checking it.
     ///
     /// ```
     /// use cpbpe::watch::NO_CHECK;
@@ -147,7 +147,7 @@ impl Engine {
         Columns { blob, ends, scores, types: pieces.map(|id| self.vocab.kind(id)).collect(), ..self.head() }
     }
 
-    /// The same without pieces.
+    /// The same columns without the pieces.
     pub fn head(&self) -> Columns {
         Columns {
             blob: Vec::new(),
@@ -237,12 +237,12 @@ impl Engine {
         last_cut(&self.vocab, text, check)
     }
 
-    /// Lend a scratch. Nobody ever waits: if the spare ones are locked, a new one is made. So a process that was forked
-    /// while another thread held a lock does not hang.
+    /// Lend a scratch. Nobody ever waits: if the spare scratches are locked, a new one is made. So a process does not
+    /// hang if it was forked while another thread held the lock.
     #[inline]
     pub fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> Result<R, Halt> {
-        // (It stays locked meanwhile: to take the scratch out and to put it back would take two locks. After a panic it
-        // is poisoned, so nobody sees what is left of that scratch.)
+        // (The lock is held while the scratch is used, because taking the scratch out and putting it back would need
+        // two locks. After a panic the lock is poisoned, so nobody sees what is left of that scratch.)
         let Ok(mut first) = self.spare.first.try_lock() else { return self.with_other_scratch(work) };
         let scratch = match &mut *first {
             Some(scratch) => scratch,
@@ -316,8 +316,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a text can be encoded as it is: it can be cut, and normalizing only puts a dummy prefix in front and
-    /// writes spaces as U+2581.
+    /// Whether a text can be encoded as it is: it can be cut, and all that normalizing does is put a dummy prefix in
+    /// front and write spaces as U+2581.
     pub(crate) fn is_plain(&self, text: &[u8], valid: bool) -> bool {
         let plain = match (&self.vocab.byte_level, self.normalizer.options.unicode_form) {
             (Some(_), None) => true, // `from_columns` allows no rules
@@ -329,7 +329,7 @@ impl Engine {
         plain && (valid || std::str::from_utf8(text).is_ok())
     }
 
-    /// The way that always works: normalize, then segment.
+    /// The steps that work for any text: normalize, then segment.
     fn encode_any<O: Output>(
         &self,
         (text, valid): Input,
@@ -345,7 +345,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Normalize a text in the form in which it is segmented, compact if possible, and choose how to do that.
+    /// Normalize a text into the form in which it is segmented, compact if possible, and choose how to segment it.
     pub(crate) fn normalized<O: Origins>(
         &self,
         (text, valid): Input,
@@ -364,7 +364,7 @@ impl Engine {
         Ok(Way::of(&self.vocab, compact))
     }
 
-    /// The tokens of a text with their spans. With `dropout` every merge is skipped with a chance, by a seed.
+    /// The tokens of a text, with their spans. With `dropout`, merges are skipped at random.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
         let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
@@ -414,14 +414,14 @@ impl Engine {
         Ok(())
     }
 
-    /// The ids of a text the slow way: normalized, then merged as a whole, without cuts and without the cache. Tests
-    /// compare with it.
+    /// The ids of a text, found the slow way: it is normalized, then merged as a whole, without cuts and without the
+    /// cache. Tests compare with this.
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         self.segment_slowly(&self.origins_slowly(text)?.0, None)
     }
 
-    /// The same when merges are skipped at random.
+    /// The same, with merges skipped at random.
     #[doc(hidden)]
     pub fn sample_slowly(&self, text: &[u8], dropout: Dropout) -> Result<Vec<u32>, Halt> {
         self.segment_slowly(&self.normalize((text, false), NO_CHECK)?, Some(dropout))
@@ -438,7 +438,7 @@ impl Engine {
         Ok(ids)
     }
 
-    /// The same as `origins`, looking at each character. Tests compare with it.
+    /// The same as `origins`, but every character is looked at. Tests compare with this.
     #[doc(hidden)]
     pub fn origins_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         self.normalizer.normalize_slowly(text)
@@ -449,20 +449,22 @@ impl Engine {
 //
 // The ids of a text between others, such as bos and eos.
 
-/// What is put around the ids of a text. To put it there while the ids are still in a vector costs nothing; to make a
-/// second list of them took longer than to encode a short text.
+/// What is put around the ids of a text. Doing that while the ids are still in a vector costs nothing; making a second
+/// list of them took longer than encoding a short text.
 #[derive(Clone, Copy, Default)]
 pub struct Ends {
-    /// The id in front. Not the UNKNOWN piece's: unknown text after it would be part of the same token.
+    /// The id in front. It must not be that of the UNKNOWN piece: unknown text after it would be part of the same
+    /// token.
     pub front: Option<u32>,
     /// The id at the end.
     pub back: Option<u32>,
-    /// Whether the order of the ids between these is reversed.
+    /// Whether the order of the ids between these two is reversed.
     pub reverse: bool,
 }
 
 impl Engine {
-    /// Append the ids of a text to `ids`, with what goes around them. Uses `scratch`, and what it is done with is empty.
+    /// Append the ids of a text to `ids`, with what goes around them. `scratch` lends its buffers, and what it holds
+    /// afterwards means nothing.
     #[inline]
     pub(crate) fn append_between(
         &self,
@@ -473,7 +475,7 @@ impl Engine {
         ids: &mut Vec<u32>,
     ) -> Result<(), Halt> {
         if self.vocab.fused.is_some() {
-            // An unknown symbol must not become one with that of the text before.
+            // An unknown symbol must not become one with an unknown symbol at the end of the text before.
             self.encode_between((text, valid), None, ends, check, scratch)?;
             ids.grow(scratch.ids.len())?;
             ids.extend_from_slice(&scratch.ids);
@@ -528,8 +530,9 @@ impl Engine {
 const CHECK_BYTES: usize = 1 << 16;
 
 impl Engine {
-    /// `ByteNormalizer` of `cpbpe/reference/byte_level/encoding.py`, for a byte-level model: text stays as it is, but
-    /// for a space in front, U+FFFD for each byte that belongs to no character, and the Unicode normal form of the model.
+    /// The same as `ByteNormalizer` in `cpbpe/reference/byte_level/encoding.py`, for a byte-level model: text stays as
+    /// it is, except for a space in front, U+FFFD for each byte that belongs to no character, and the model's Unicode
+    /// normal form.
     pub(crate) fn normalize_bytes<O: Origins>(
         &self,
         (text, valid): Input,
@@ -556,7 +559,7 @@ impl Engine {
         origins.add(1, text.len())
     }
 
-    /// The normalized text, and for each of its bytes and for its end, the place that it came from.
+    /// The normalized text, and for each of its bytes and for its end, the place in the input that it came from.
     pub fn origins(&self, text: &[u8], check: Check) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
         if self.vocab.byte_level.is_some() {
@@ -568,7 +571,7 @@ impl Engine {
         Ok((normalized, origins))
     }
 
-    /// The normalized text. `valid` says that the given one is known to be UTF-8.
+    /// The normalized text. `valid`: the given text is known to be UTF-8.
     pub fn normalize(&self, (text, valid): Input, check: Check) -> Result<Vec<u8>, Halt> {
         let mut normalized = Vec::new();
         if self.vocab.byte_level.is_some() {
@@ -582,7 +585,7 @@ impl Engine {
         Ok(normalized)
     }
 
-    /// The same with a space for each U+2581; `None` if these are not to be told apart.
+    /// The same with a space for each U+2581. `None` if the two would no longer be told apart.
     pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
         if !self.direct || !self.vocab.swapped {
             return Ok(None);
@@ -599,7 +602,7 @@ impl Engine {
     }
 }
 
-/// Append a text with U+FFFD for each byte that belongs to no character. Each byte came from its own place.
+/// Append a text, with U+FFFD for each byte that belongs to no character. Each byte came from a place of its own.
 fn repair_bytes<O: Origins>(text: &[u8], check: Check, out: &mut Vec<u8>, origins: &mut O) -> Result<(), Halt> {
     let mut at = 0;
     for part in text.utf8_chunks() {

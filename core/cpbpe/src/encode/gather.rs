@@ -1,12 +1,13 @@
-//! Many texts -> all ids, one after the other, in one place; and all their spans in another, if they are asked for.
+//! Many texts -> all their ids, one after the other, in one array (the *place*); and all spans in another, if they are
+//! asked for.
 //!
-//! The ids of a run of texts are copied to the place as soon as it is known where they begin: when all runs before it
-//! are done. Then they are still in the processor's nearest memory, and their buffer serves for the next run. (Joining
-//! the runs in the end reads everything from far away: it took a tenth of the time of all, and half of it with spans,
-//! which are four times as large.)
+//! The ids of a run of texts are copied to the place as soon as it is known where they begin there: when all runs
+//! before it are done. At that moment they are still in the processor's nearest cache, and their buffer can be used for
+//! another run. (Joining all runs at the end has to read everything from distant memory. That took a tenth of all time,
+//! and half of it with spans, which are four times as large.)
 //!
-//! How many ids there will be is estimated when some texts are done. If the place turns out to be too small, the runs
-//! that are left keep their own memory, and the caller joins all.
+//! How many ids there will be is estimated once some texts are done. If the place turns out to be too small, the
+//! remaining runs keep their own memory, and the caller joins everything.
 
 use std::collections::BTreeMap;
 use std::mem::{take, MaybeUninit};
@@ -22,22 +23,22 @@ use crate::error::Halt;
 use crate::memory::with_room;
 use crate::watch::{may_start_threads, Check};
 
-/// The ids are estimated when this part of the text is done.
+/// The number of ids is estimated when one part in this many of the text is done.
 const SAMPLE: usize = 8;
-/// For texts with fewer bytes there is no place: their ids are still near when they are joined, and to keep account of
-/// many short runs takes up to a tenth of the time.
+/// Texts with fewer bytes get no place: their ids are still in a near cache when they are joined, and keeping account
+/// of many short runs takes up to a tenth of the time.
 const FEW: usize = 1 << 18;
 
 /// Memory for ids and their spans, not initialized.
 pub struct Place<'p> {
     /// For the ids.
     pub ids: &'p mut [MaybeUninit<u32>],
-    /// For as many spans, if they are asked for; or for none.
+    /// For as many spans, if they are asked for; otherwise empty.
     pub spans: &'p mut [MaybeUninit<[i64; 2]>],
 }
 
 impl<'p> Place<'p> {
-    /// The first part, for what a run has, and the rest; `None` if it is too small.
+    /// Split off the first part, which is as long as the result of a run; `None` if the place is too small.
     fn split(self, run: &EncodedTexts) -> Option<(Place<'p>, Place<'p>)> {
         if run.ids.len() > self.ids.len() || run.spans.len() > self.spans.len() {
             return None;
@@ -51,33 +52,34 @@ impl<'p> Place<'p> {
 /// A token of the UNKNOWN piece: its index in the ids, and the text that is unknown.
 pub type Unknown = (usize, Vec<u8>);
 
-/// The ids of some texts: those in the place, and then those of the runs of texts that did not fit there.
+/// The ids of some texts: those in the place, then those of the runs that did not fit there.
 pub struct GatheredTexts {
-    /// How many ids are in the place, and spans if they are asked for.
+    /// How many ids, and spans if they are asked for, are in the place.
     pub placed: usize,
-    /// The others, in runs of texts; their lengths and unknown texts have been taken out.
+    /// The runs that did not fit. Their lengths and unknown texts have been taken out.
     pub rest: Vec<EncodedTexts>,
     /// How many ids each text has.
     pub lengths: Vec<usize>,
-    /// The unknown ones among them, if spans are asked for.
+    /// The tokens of the UNKNOWN piece, if spans are asked for.
     pub unknown: Vec<Unknown>,
 }
 
-/// A run that is to be copied, and where.
+/// The result of a run, and where to copy it.
 type Task<'p> = (Place<'p>, EncodedTexts);
 
-/// The runs of texts whose ids are in the place, or wait.
+/// The runs of texts: which of them have a part of the place, and which wait for one.
 #[derive(Default)]
 struct Runs<'p> {
     /// What is left of the place, if there is one.
     place: Option<Place<'p>>,
-    /// How many ids are before it.
+    /// How many ids are before what is left.
     placed: usize,
     /// The first text of the next run for the place.
     next: usize,
-    /// The runs that wait for others, by their first text: the text after their last, who made them, and what.
+    /// The runs that wait for earlier ones. By the number of its first text: the number after its last, the thread that
+    /// made it, and its result.
     waiting: BTreeMap<usize, (usize, ThreadId, EncodedTexts)>,
-    /// Those that need not wait any more. Whoever made them copies them.
+    /// The runs whose part of the place is known. Each is copied by the thread that made it.
     ready: Vec<(ThreadId, Task<'p>)>,
     /// Buffers to use again.
     spare: Vec<EncodedTexts>,
@@ -90,7 +92,7 @@ impl<'p> Runs<'p> {
         self.advance();
     }
 
-    /// Find out where the runs begin that need not wait any more.
+    /// Give a part of the place to each run that no longer has to wait.
     fn advance(&mut self) {
         while let Some(place) = self.place.take() {
             let Some((end, owner, run)) = self.waiting.remove(&self.next) else {
@@ -130,10 +132,10 @@ fn copy(tasks: Vec<Task>) -> Vec<EncodedTexts> {
     tasks.into_iter().map(copy).collect()
 }
 
-/// What is kept of the texts of a run besides their ids: how many each has, and the unknown ones.
+/// What is kept of a run besides its ids: how many ids each text has, and the unknown ones.
 type Summary = (Vec<usize>, Vec<Unknown>);
 
-/// The same of all texts, from that of the runs by their first text.
+/// The summary of all texts, from the summaries of the runs, each with its first text.
 fn summary(texts: usize, mut runs: Vec<(usize, Summary)>) -> Result<Summary, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let mut lengths = with_room(texts)?;
@@ -153,7 +155,7 @@ struct Collector<'a, 'p, T: ?Sized, A> {
     runs: &'a Mutex<Runs<'p>>,
     /// Makes the place, at most once.
     allocate: Option<A>,
-    /// How many bytes all texts have, those that are done, and how many ids these have.
+    /// How many bytes all texts have, how many bytes the finished ones have, and how many ids these have.
     bytes: [usize; 2],
     ids: usize,
     summaries: Vec<(usize, Summary)>,
@@ -189,8 +191,8 @@ fn lock<'a, 'p>(runs: &'a Mutex<Runs<'p>>) -> std::sync::MutexGuard<'a, Runs<'p>
 }
 
 impl Engine {
-    /// Put the ids of many texts, and their spans if they are wanted, into the place that `allocate` makes for about this
-    /// many. It is called in this thread, at most once.
+    /// Put the ids of many texts, and their spans if they are wanted, into a place. `allocate` makes the place, given
+    /// about how many ids there will be; it is called in this thread, at most once.
     pub fn gather_batch<'p>(
         &self,
         texts: &(impl Texts + ?Sized),
@@ -229,7 +231,7 @@ impl Engine {
     }
 }
 
-/// The runs of a few texts, which have no place.
+/// The runs of texts that are too few for a place.
 fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<GatheredTexts, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let mut parts = with_room(runs.len())?;
@@ -242,12 +244,12 @@ fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<G
 //
 // Copies many parts to one place.
 
-/// Fewer items than this are copied by one thread: to start another takes longer.
+/// Fewer items than this are copied by one thread, because starting another takes longer.
 const MANY: usize = 1 << 18;
 
 /// Copy parts, one after the other, to `place`, which is as long as all of them.
 ///
-/// If the place is new memory, most of the time goes into touching it first; the threads share that work.
+/// If the place is new memory, touching it for the first time takes most of the time, and the threads share that work.
 pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>], threads: usize) {
     let total: usize = parts.iter().map(|part| part.len()).sum();
     assert_eq!(total, place.len(), "the place is as long as the parts");

@@ -13,7 +13,8 @@ use crate::text::utf8;
 use crate::vocab::vocabulary::byte_of;
 use crate::watch::Check;
 
-/// The most bytes that the numbers and lengths of one piece take: seven of them, with the byte that names each.
+/// The most bytes that the numbers and lengths of one piece take: seven numbers, each with the byte that names its
+/// field.
 const NUMBERS: usize = 7 * 11;
 /// About how many bytes a piece takes.
 const PER_PIECE: usize = 24;
@@ -34,7 +35,7 @@ pub struct MessagePiece<'a> {
 }
 
 impl Message {
-    /// For a text of about this many pieces.
+    /// A message for a text of about this many pieces.
     pub fn new(text: &[u8], pieces: usize) -> Result<Message, Halt> {
         let mut message = Message(with_room(text.len() * 3 + pieces * PER_PIECE + NUMBERS)?);
         message.field(1, text);
@@ -74,7 +75,7 @@ impl Message {
         self.0.extend_from_slice(bytes);
     }
 
-    /// A number, seven bits in each byte, the lowest first.
+    /// Append a number: seven bits in each byte, the lowest first.
     #[inline]
     fn number(&mut self, mut number: usize) {
         while number >= 0x80 {
@@ -98,14 +99,14 @@ fn size_of_field(bytes: &[u8]) -> usize {
 
 // --- Messages of texts ---------------------------------------------------------------------------
 //
-// A text as a message with its tokens; see `message.rs` of the crate.
+// A text with its tokens as a message.
 
 /// Whether to go on is checked once in this many tokens.
 const CHECK_TOKENS: usize = 1 << 14;
 
 impl Engine {
-    /// The message for a text. Of the bytes of a character without a piece only the last has a surface; with
-    /// `in_parallel` none that is empty has.
+    /// The message for a text. Of the bytes of a character without a piece, only the last one has a surface. With
+    /// `in_parallel`, a piece with an empty surface does not mention it.
     pub fn message(
         &self,
         input: Input,
@@ -134,7 +135,7 @@ impl Engine {
             }
             let span = span.map(|at| at as usize);
             let mut surface = Some(text.get(span[0]..span[1]).unwrap_or_default());
-            // (Anything spelled like the piece of a byte counts as one, as in sentencepiece.)
+            // (Any piece that is spelled like the piece of a byte counts as one, as in sentencepiece.)
             match byte_of(&piece) {
                 None => left = 0,
                 Some(byte) => {
@@ -160,7 +161,7 @@ impl Decoder {
         piece: impl Fn(usize, &mut Vec<u8>) -> Result<(), Halt>,
         check: Check,
     ) -> Result<Vec<u8>, Halt> {
-        // A denormalizer rewrites the text, but the pieces stay where they were in the text before.
+        // A denormalizer rewrites the text, but the places of the pieces are still those in the text before it.
         let rewritten = match self.denormalizer() {
             Some(_) => Some(self.denormalize(decoded.text.clone(), false, check)?),
             None => None,

@@ -9,10 +9,10 @@ use crate::vocab::{Vocab, NONE};
 
 /// Takes the ids of a text in their order.
 pub trait Output {
-    /// A state that can be returned to.
+    /// A state to which the output can be reset.
     type Mark;
 
-    /// Make room for this many ids more, and for a few that are written and then overwritten.
+    /// Make room for this many more ids, and for a few more that are written and overwritten again.
     fn reserve_ids(&mut self, count: usize) -> Result<(), Halt>;
     /// Take some ids.
     fn append(&mut self, ids: &[u32]) -> Result<(), Halt>;
@@ -26,11 +26,12 @@ pub trait Output {
     /// Take the ids of some singles.
     ///
     /// # Safety
-    /// As `Source::write` says. `reserve_ids` must have made room for them, and for as many more as that needs.
+    /// As for `Source::write`. `reserve_ids` must have made room for the singles, and for as many more ids as that
+    /// needs.
     unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S);
     /// Forget the last id.
     fn drop_last(&mut self);
-    /// The last id that was taken, if it may be one that fuses with another one (see `Cache::put`).
+    /// The last id that was taken, if it may be one that fuses with an equal neighbour (see `Cache::put`).
     fn last_id(&self) -> Option<u32>;
     /// The state at this moment.
     fn mark(&self) -> Self::Mark;
@@ -115,7 +116,7 @@ impl Output for Count {
     #[inline]
     unsafe fn append_singles<S: Source>(&mut self, singles: Singles, source: S) {
         if singles.count() > 0 {
-            // (Only the last one can be the UNKNOWN piece.)
+            // (Only the last single can be the UNKNOWN piece.)
             (self.count, self.last) = (self.count + singles.count(), source.last(singles));
         }
     }
@@ -148,7 +149,7 @@ pub struct IdSink<'a> {
     pub text: &'a [u8],
     /// Whether it is compact.
     pub compact: bool,
-    /// Where they go.
+    /// Where the ids are appended.
     pub out: &'a mut Vec<u32>,
 }
 
@@ -171,7 +172,7 @@ impl Sink for IdSink<'_> {
             }
         } else if let Some(unk) = self.vocab.unk {
             if self.out.last() != Some(&unk) {
-                self.out.push(unk); // unknown symbols side by side are one
+                self.out.push(unk); // neighbouring unknown symbols are one
             }
         }
     }

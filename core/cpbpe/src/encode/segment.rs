@@ -1,5 +1,5 @@
-//! Normalized text -> symbols, or ids: the way to segment a text is chosen here, once. `segment` follows it without the
-//! cache, for tokens with their spans, and when merges are skipped at random.
+//! Normalized text -> symbols, or ids. How a text is segmented is chosen here, once for each text (`Way`). `segment`
+//! then works without the cache: for tokens with their spans, and when merges are skipped at random.
 
 use crate::cut::by_pattern::each_chunk;
 use crate::encode::encoder::{encode_compact, encode_split, Buffers};
@@ -21,14 +21,15 @@ const WAITING: usize = 16;
 /// What is known here about a character of one byte: bytes alone find its cuts, and its id is looked up.
 const SHORT_ENTRY: u32 = BEFORE | AFTER;
 
-/// How a normalized text is segmented. It is decided once for each text, by `Way::of`.
+/// How a normalized text is segmented, as `Way::of` decides once for each text.
 #[derive(Clone, Copy)]
 pub enum Way<'a> {
     /// Cut into chunks, some of which are user-defined pieces. The text is compact.
     Chunks(&'a Joinable),
     /// Cut by the pattern of a byte-level vocabulary.
     Split(&'a ByteLevel),
-    /// All at once: a text that is not UTF-8 (then it is not compact), or one of a vocabulary with pieces that are not.
+    /// Merged as a whole. For text that is not UTF-8 (and so not compact), and for vocabularies with pieces that are
+    /// not.
     Whole {
         /// Whether the text is compact.
         compact: bool,
@@ -36,7 +37,7 @@ pub enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// The way for a text that is compact or not.
+    /// How to segment a text that is compact or not.
     pub fn of(vocab: &'a Vocab, compact: bool) -> Way<'a> {
         match (&vocab.joinable, &vocab.byte_level) {
             (_, Some(byte_level)) => Way::Split(byte_level),
@@ -81,9 +82,9 @@ pub fn encode_normalized<O: Output>(
 
 /// Give the symbols of a segmented text to `sink`. With `dropout`, merges are skipped at random.
 ///
-/// With dropout, too, chunks are merged by themselves: a skipped merge joins nothing, so it does not join what a cut keeps
-/// apart. A chunk of one symbol leaves no choice, and takes no chance. (Merging the whole text at once, with a queue of its
-/// pairs, was five times slower.)
+/// With dropout, too, each chunk is merged by itself: a skipped merge joins nothing, so it cannot join what a cut
+/// separates. A chunk of one symbol leaves no choice, and no random number is drawn for it. (Merging the whole text at
+/// once, with a queue of its pairs, was five times slower.)
 pub fn segment<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
@@ -95,7 +96,8 @@ pub fn segment<S: Sink>(
 ) -> Result<(), Halt> {
     let chances = dropout.map(Chances::new);
     match (way, &chances) {
-        // With skipped merges an UNUSED piece can be made in several ways, and the last one in the text counts.
+        // With skipped merges, an UNUSED piece can be made of several pairs, and the one that is last in the text
+        // counts.
         (Way::Chunks(_), Some(chances)) if vocab.splits_unused => sample_whole(vocab, text, true, chances, check, sink),
         (Way::Chunks(joinable), _) => segment_chunks(vocab, joinable, text, chances.as_ref(), choices, check, sink),
         (Way::Split(byte_level), Some(chances)) => sample_split(vocab, byte_level, text, chances, choices, check, sink),
@@ -107,20 +109,20 @@ pub fn segment<S: Sink>(
     }
 }
 
-/// A chunk that is one symbol, or merges.
+/// A chunk. It is one symbol, or is merged.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     begin: usize,
     end: usize,
-    /// How many symbols of the text are before it. (Chances depend on numbers of symbols, because compact text has fewer
-    /// bytes.)
+    /// How many symbols of the text are before it. (Random decisions depend on numbers of symbols, not of bytes,
+    /// because compact text has fewer bytes.)
     before: u64,
     is_symbol: bool,
     /// The id of a symbol, if it is known.
     id: u32,
 }
 
-/// Chunk by chunk.
+/// Segment a text chunk by chunk.
 fn segment_chunks<S: Sink>(
     vocab: &Vocab,
     joinable: &Joinable,
@@ -144,9 +146,9 @@ fn segment_chunks<S: Sink>(
             None => merge_chunk(vocab, part, check, &mut sink),
         }
     };
-    // (An UNUSED piece of one character is no symbol in the end.)
+    // (An UNUSED piece of one character does not stay a symbol.)
     let is_symbol = |count: u64| count == 1 && !vocab.splits_unused;
-    // What is known about a chunk arrives while others are found: a chunk waits until there are some more.
+    // A chunk waits until some more have been found, so that what is known about it can arrive from memory.
     let mut waiting = [Chunk::default(); WAITING];
     let mut count_waiting = 0;
     let mut chunk = |begin: usize, end: usize, before: u64, is_symbol: bool, id: u32| {
@@ -162,8 +164,8 @@ fn segment_chunks<S: Sink>(
         Ok(())
     };
     let mut keys = (!vocab.user_defined_compact.is_empty()).then(|| vocab.user_defined_compact.walk(text));
-    // Where the chunk begins, in bytes and in symbols; and the same of this symbol, and where the one before it begins and
-    // what is known about it.
+    // Where the current chunk begins, in bytes and in symbols; the same for the current symbol; and where the symbol
+    // before it begins, and what is known about that.
     let (mut begin, mut before) = (0, 0);
     let (mut at, mut count, mut last, mut last_entry) = (0, 0, 0, SHORT_ENTRY);
     let mut next_check = CHECK_STEPS;
@@ -207,7 +209,7 @@ fn entry_at(joinable: &Joinable, text: &[u8], at: usize) -> u32 {
     joinable.characters.entry(code_point(four))
 }
 
-/// The id of a character, which may be that of the UNKNOWN piece, if its entry tells it.
+/// The id of a character, possibly that of the UNKNOWN piece, if its entry says so.
 #[inline(always)]
 fn id_in(entry: u32) -> u32 {
     if entry & ONE != 0 {
@@ -226,8 +228,8 @@ fn single(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> u32 {
     }
 }
 
-/// Chunk by chunk, as a pattern cuts them. A chunk that is a piece, and is taken whole without merging, is so here, too, if
-/// its symbols come out as they do when no merge is skipped.
+/// Segment a text chunk by chunk, as a pattern cuts it. A chunk that is a piece, and would be taken whole without
+/// merging, is taken whole here, too, if its symbols come out as they do when no merge is skipped.
 fn sample_split<S: Sink>(
     vocab: &Vocab,
     byte_level: &ByteLevel,
@@ -275,7 +277,7 @@ impl Sink for Symbols {
     }
 }
 
-/// Whether nothing joins two characters, given where they begin and what is known about them; see `cut/words.rs`.
+/// Whether nothing joins two characters, given where each begins and what is known about it; see `cut/words.rs`.
 #[inline(always)]
 fn is_cut(joinable: &Joinable, text: &[u8], [last, at]: [usize; 2], [last_entry, entry]: [u32; 2]) -> bool {
     if joinable.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1 {
@@ -290,8 +292,8 @@ fn is_cut(joinable: &Joinable, text: &[u8], [last, at]: [usize; 2], [last_entry,
     !joinable.pair(character(&text[last..at]), character(&text[at..at + utf8::length_at(text, at)]))
 }
 
-/// A text that cannot be cut: one that is not UTF-8, or one of a vocabulary with UNUSED pieces when merges are skipped.
-/// `keep` is asked before each merge, see `merge_whole`.
+/// Segment a text that cannot be cut: one that is not UTF-8, or one of a vocabulary with UNUSED pieces when merges are
+/// skipped. `keep` is asked before each merge, see `merge_whole`.
 fn segment_whole<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
@@ -308,7 +310,7 @@ fn segment_whole<S: Sink>(
     }
 }
 
-/// The same when merges are skipped at random.
+/// The same, with merges skipped at random.
 fn sample_whole<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
@@ -317,7 +319,7 @@ fn sample_whole<S: Sink>(
     check: Check,
     sink: &mut S,
 ) -> Result<(), Halt> {
-    // For each symbol, found by where it begins, how many are before it.
+    // For each place where a symbol begins, how many symbols are before it.
     let mut numbers = filled(0u64, text.len() + 1, check)?;
     let mut keys = vocab.user_defined_in(compact).walk(text);
     let (mut at, mut count) = (0, 0);
@@ -369,7 +371,7 @@ impl Sink for TokenSink<'_> {
             return;
         }
         if self.vocab.byte_ids.is_some() {
-            let mut ids = Vec::new(); // a few: the symbol is one character
+            let mut ids = Vec::new(); // few ids: the symbol is one character
             IdSink { vocab: self.vocab, text: self.text, compact: self.compact, out: &mut ids }
                 .symbol(NONE, begin, end);
             self.out.extend(ids.into_iter().map(|id| Token { id, begin, end: begin }));
@@ -409,9 +411,9 @@ pub struct Place {
 }
 
 /// Walk through a compact text by its ids, and report where each token ends, which is where the next one begins. Every
-/// piece occurs unchanged in the text. A character without a piece has an id for each of its bytes; all but the last
-/// have an empty span. `byte_at` reads a byte of the text. False if a part of the text is unknown, because an id does
-/// not tell its length.
+/// piece occurs unchanged in the text. A character without a piece has an id for each of its bytes, all but the last
+/// with an empty span. `byte_at` reads a byte of the text. Returns false if a part of the text is unknown, because the
+/// id does not tell how long that part is.
 #[inline]
 pub fn walk(
     vocab: &Vocab,
@@ -456,9 +458,9 @@ pub fn walk(
     Ok(true)
 }
 
-/// Append the text of a token, as pieces are spelled in the model file; for an unknown one, the unknown text.
+/// Append the text of a token, spelled as in the model file; for an unknown token, the unknown text.
 pub fn piece_of(vocab: &Vocab, token: &Token, text: &[u8], compact: bool, out: &mut Vec<u8>) -> Result<(), Halt> {
-    out.grow((token.end - token.begin) * utf8::SPACE.len())?; // more than it can take, if it is unknown
+    out.grow((token.end - token.begin) * utf8::SPACE.len())?; // if the text is unknown, this is more than it can take
     if Some(token.id) != vocab.unk && vocab.kind(token.id) == piece_type::BYTE {
         vocab.text_of(token.id, out);
     } else if compact && vocab.swapped {
