@@ -1,7 +1,8 @@
-"""Byte-level models and their files: put together from what a file says, and a user besides; and taken apart.
+"""Byte-level models and their files: makes models out of what files (and users) say, and files' contents
+out of models.
 
 Some files have ranks, others a list of pairs. `cpbpe.model.pair_ranks` proves when merging by scores and by
-pairs are the same. It is about characters; here each byte is one, its letter (see
+pairs are the same. It works on characters, so here each byte is written as one character, its letter (see
 `cpbpe/text/utf8.py`).
 """
 
@@ -38,22 +39,22 @@ AS_IT_IS = NormalizerSpec(
 )
 """The normalizer of byte-level models."""
 _MOST_EXACT = 1 << 24
-"""Ids up to here are numbers that a score can be."""
+"""Scores are float32, which can hold every id up to here exactly."""
 
 
 def shown(piece: bytes) -> str:
-    """A piece as messages show it."""
+    """Return a piece as messages show it."""
     return piece.decode(errors="backslashreplace")
 
 
 def normal(spec: ModelSpec) -> Iterator[tuple[int, bytes]]:
-    """The pieces of text with their ids."""
+    """Return the NORMAL pieces with their ids."""
     types = spec.pieces.types
     return ((id, piece) for id, piece in enumerate(spec.pieces.texts) if types[id] == PieceType.NORMAL)
 
 
 def special_tokens_of(spec: ModelSpec) -> dict[int, bytes]:
-    """The special tokens by their ids: CONTROL pieces and added tokens."""
+    """Return the special tokens by their ids: CONTROL pieces and added tokens."""
     types = spec.pieces.types
     control = {id: text for id, text in enumerate(spec.pieces.texts) if types[id] == PieceType.CONTROL}
     return control | {id: text for text, id in spec.added}
@@ -63,7 +64,7 @@ def special_tokens_of(spec: ModelSpec) -> dict[int, bytes]:
 
 
 def example() -> str:
-    """How a user says both things."""
+    """Return an example of how a user gives a pattern and special tokens."""
     return advised(
         'cpbpe.load(path, pattern="cl100k", special_tokens={"<|endoftext|>": 100257})',
         "--pattern cl100k --special-token '<|endoftext|>=100257'",
@@ -71,12 +72,12 @@ def example() -> str:
 
 
 def known_patterns() -> str:
-    """What a pattern can be, as a sentence."""
+    """Return a sentence that says what a pattern can be."""
     return f"The pattern is a regular expression or the name of a published one: {', '.join(PATTERNS)}"
 
 
 def said_again(splitter: SplitSpec | None, special: Mapping[str, int]) -> str:
-    """What a user has to give to load a file that does not say this.
+    """Return what a user has to pass to load a file that says neither its pattern nor its special tokens.
 
     >>> said_again(None, {"<e>": 3})
     "pattern='' and special_tokens={'<e>': 3}"
@@ -91,7 +92,7 @@ def said_again(splitter: SplitSpec | None, special: Mapping[str, int]) -> str:
 
 
 def unsaid(spec: ModelSpec) -> Iterator[Difference]:
-    """What a file cannot say that has a pattern at most: text that is rewritten, or cut in several steps."""
+    """Yield what a file that has at most one pattern cannot say: how text is rewritten, further patterns."""
     form = spec.normalizer.unicode_form
     if form:
         reason = f"the model brings text into the Unicode normal form {form}, and the file does not say it"
@@ -112,7 +113,7 @@ def unsaid(spec: ModelSpec) -> Iterator[Difference]:
 
 
 def splitter_of(pattern: str) -> SplitSpec | None:
-    r"""The splitter of a pattern, given by its name or as a regular expression; None for an empty one.
+    r"""Return the splitter for a pattern's name or a regular expression; None if it is empty.
 
     >>> splitter_of("GPT-4").name, splitter_of(r"\w+").name, splitter_of("")
     ('cl100k', '', None)
@@ -136,13 +137,13 @@ def assembled(
     whole: bool,
     number: str = "id",
 ) -> ModelSpec:
-    """The model of these pieces, each with its score by its id, and of special tokens.
+    """Return the model of these pieces (texts and scores by id) and special tokens.
 
-    Special tokens right after the pieces, or between them, are CONTROL pieces, others added tokens, and so is
-    one with the text of a piece. `ends` are those that begin and end a text, "" for the usual names; `number`
-    is what ids are called in messages.
+    Special tokens with ids between those of the pieces, or right after them, become CONTROL pieces. Others
+    become added tokens, and so does one with the text of a piece. `ends` are the tokens that begin and end a
+    text, "" for the usual names; `number` is what messages call an id.
     """
-    # 1. The id of everything.
+    # 1. The special tokens by id.
     by_id: dict[int, bytes] = {}
     for token, id in special.items():
         taken = scores[id][0] if id in scores else by_id.get(id, b"")
@@ -151,7 +152,7 @@ def assembled(
                 f"the special token {token!r} cannot have the id {id}, which is that of {shown(taken)!r}"
             )
         by_id[id] = token.encode()
-    # 2. Pieces are those before the first id that nothing has; tokens after it are added ones.
+    # 2. The ids below the first unused one are pieces; tokens above it are added tokens.
     texts = {text for text, _ in scores.values()}
     size = 0
     while size in scores or (size in by_id and by_id[size] not in texts):
@@ -181,15 +182,16 @@ def assembled(
 
 
 def scores_of(ids: Mapping[str, int], pairs: Mapping[Pair, float]) -> tuple[dict[str, float], list[str]]:
-    """The score of each piece, so that merging by scores is merging by pairs; and the pieces where it is not.
+    """Return scores by which the pieces merge as by a list of pairs, and the pieces for which they cannot.
 
-    Pieces are spelled in letters, and given with their ids. If these are in the order of the merges, as they
-    nearly always are, they are the scores, with a minus. A piece that no merges make may then have any score:
-    two neighbours never become it, because its text by itself is never two symbols (`pair_ranks` shows why).
+    Pieces are spelled in letters, and given with their ids. Nearly always, the ids are in the order of the
+    merges, and the scores are the negative ids. A piece that no merges make may then have any score: two
+    neighbours never become it, because its text by itself never becomes two symbols (`pair_ranks` shows why).
 
-    Otherwise the first pair has the score -256. Single bytes, which nothing makes, have the scores above, in
-    GPT-2's order, and pieces that no merges make the lowest score of all. Of these, the ones whose text by
-    itself ends as two symbols are returned, the shortest first: here the two would be merged.
+    Otherwise the first pair gets the score -256. Single bytes, which no merge makes, get the scores above it,
+    in GPT-2's order, and pieces that no merges make get the lowest score of all. If the text of such a piece
+    by itself ends as two symbols, merging by scores would merge these two. Such pieces are returned, the
+    shortest first.
 
     >>> scores_of({"a": 97, "b": 98, "ab": 256, "axb": 300}, {("a", "b"): 0})
     ({'a': -97.0, 'b': -98.0, 'ab': -256.0, 'axb': -300.0}, [])
@@ -209,7 +211,7 @@ def scores_of(ids: Mapping[str, int], pairs: Mapping[Pair, float]) -> tuple[dict
 
 
 def differences_of(wrong: Iterable[str]) -> list[Difference]:
-    """The same pieces as what is not the same."""
+    """Return the pieces for which `scores_of` has no right score, as differences."""
     reason = (
         "there is a piece that no pair makes of what its text becomes, and here two neighbours merge if "
         "together they are a piece"
@@ -230,16 +232,16 @@ class Listed(NamedTuple):
     differs: bool = False
     """Whether the pairs and the scores differ on some text."""
     text: str | None = None
-    """The shortest text found that shows it."""
+    """The shortest text that was found to show it."""
 
     def differences(self, program: str) -> Iterator[Difference]:
-        """Yield what a program does in another way that merges by these pairs."""
+        """Yield how a program that merges by these pairs differs."""
         if self.differs:
             yield Difference(f"of merges with equal scores, {program} chooses another one", self.text)
 
 
 def pairs_of(spec: ModelSpec) -> Listed:
-    """The pairs of a byte-level model.
+    """Return the pairs of a byte-level model.
 
     >>> rows = [(text, -place, PieceType.NORMAL) for place, text in enumerate([b"ab", b"abc", b"xyz"])]
     >>> pairs_of(ModelSpec(Pieces.of(rows), AS_IT_IS, alphabet="bytes"))
@@ -254,7 +256,7 @@ def pairs_of(spec: ModelSpec) -> Listed:
         differs = True
         try:
             text = from_letters(letters).decode()
-        except UnicodeDecodeError:  # no text becomes it by itself
+        except UnicodeDecodeError:  # these bytes by themselves are no text
             continue
         break
     unmade = [piece for piece in ranks if piece not in made]
@@ -262,13 +264,16 @@ def pairs_of(spec: ModelSpec) -> Listed:
 
 
 def ranks_in_letters(spec: ModelSpec) -> dict[str, float]:
-    """The rank of each piece of several bytes."""
+    """Return the rank of each NORMAL piece of several bytes, by its letters."""
     ranks = spec.pieces.ranks()
     return {to_letters(piece): ranks[id] for id, piece in normal(spec) if len(piece) > 1}
 
 
 def wrong_pairs(spec: ModelSpec, written: Written, again: ModelSpec) -> str:
-    """What is wrong with a file that lists pairs, read again. (That these are the same merges is proved.)"""
+    """Return what is wrong with a written file that lists pairs, after reading it again; "" if nothing is.
+
+    (The merges are not compared: they are proved to be the same.)
+    """
     size = len(spec.pieces)
     if written.differences:
         return ""
@@ -278,7 +283,7 @@ def wrong_pairs(spec: ModelSpec, written: Written, again: ModelSpec) -> str:
 
 
 def of_ranks(spec: ModelSpec, first: int, program: str) -> Iterator[Difference]:
-    """Yield what a program does in another way whose pieces have ids, minus `first`, as their ranks."""
+    """Yield how a program differs that uses the ids of pieces, minus `first`, as their ranks."""
     yield from unsaid(spec)
     scores = spec.pieces.numbers()
     several = [(id, piece) for id, piece in normal(spec) if len(piece) > 1]
@@ -298,54 +303,54 @@ def of_ranks(spec: ModelSpec, first: int, program: str) -> Iterator[Difference]:
 # --- What patterns do -----------------------------------------------------------------------------
 
 _SAMPLES = ("I'M 12345", "(self)", "a\n\n  b", "it's", "HTMLParser", "  x", "1a", "\t\tif", "://", "a_b")
-"""Where the published patterns differ."""
+"""Texts that the published patterns cut differently."""
 
 
 def chunks(text: str, patterns: Iterable[str]) -> list[str]:
-    """The chunks of a text: each pattern cuts those of the one before; what it leaves out is a chunk, too.
+    """Return the chunks of a text. Each pattern cuts those of the one before, also between its matches.
 
     >>> chunks("a1b", ["[0-9]"])
     ['a', '1', 'b']
     """
     parts = [text]
     for pattern in patterns:
-        found: list[str] = []
+        cut: list[str] = []
         for part in parts:
             at = 0
             for match in _compiled(pattern).finditer(part):
-                found += [part[at : match.start()], match.group()]
+                cut += [part[at : match.start()], match.group()]
                 at = match.end()
-            found.append(part[at:])
-        parts = found
+            cut.append(part[at:])
+        parts = cut
     return [part for part in parts if part]
 
 
 def symbols(
     text: str, patterns: Iterable[str], ranks: Mapping[str, float], whole: Container[str] = ()
 ) -> list[str]:
-    """The symbols of a text, in letters. A chunk that is in `whole` is one."""
-    rank, found = by_text(ranks), []
+    """Return the symbols of a text, in letters. A chunk that is in `whole` is one symbol."""
+    rank, result = by_text(ranks), []
     for chunk in chunks(text, patterns):
         letters = to_letters(chunk.encode())
-        found += [letters] if letters in whole else merged(letters, rank)
-    return found
+        result += [letters] if letters in whole else merged(letters, rank)
+    return result
 
 
 def cut_pieces(pieces: Collection[bytes], pattern: str) -> Iterator[str]:
-    """The pieces that a pattern cuts: a model that was trained with it has none."""
+    """Yield the pieces that a pattern cuts. A model that was trained with this pattern has none."""
     match = _compiled(pattern).match
     for piece in pieces:
         try:
             text = piece.decode()
         except UnicodeDecodeError:
-            continue  # it is a part of a character, or has one
-        found = match(text)
-        if found is None or found.end() < len(text):
+            continue  # the piece begins or ends within a character
+        first = match(text)
+        if first is None or first.end() < len(text):
             yield text
 
 
 def text_that_differs(spec: ModelSpec, pattern: str) -> str | None:
-    """A text with other ids if it is cut by another pattern; None if none is found."""
+    """Return a text that gets other ids if another pattern cuts it; None if none is found."""
     own = spec.patterns
     if own == (pattern,):
         return None

@@ -1,35 +1,35 @@
 """Two kinds of BPE, and when they are the same: by joined text (sentencepiece), and by ranked pairs.
 
-Both merge two neighbouring symbols at a time until nothing is left to merge. sentencepiece merges those
-whose text together is the piece with the highest score. The `tokenizers` library has a list of pairs, and
+Both merge two neighbouring symbols at a time until nothing is left to merge. sentencepiece merges the two
+whose joined text is the piece with the highest score. The `tokenizers` library has a list of pairs, and
 merges the pair that comes first in it. Among equals, both take the leftmost.
 
-**One pair a piece.** Look at a span of a text, as long as no merge has crossed its ends. What has been
-merged inside is what would have been merged if the span were the whole text: whether two neighbours are
-merged, and before which others, depends on their texts only. So whenever two neighbours x and y together
-are the text of a piece w, they are what w's text by itself becomes before its last merge. In other words:
-there is one pair that makes w, in any text; or none, if w's text by itself does not end as one symbol. Then
-w is never made.
+**At most one pair per piece.** Take a span of a text, and suppose that no merge has crossed its ends yet.
+Then the merges inside it are those that would have happened if the span were the whole text, because
+whether two neighbours merge, and before which others, depends only on their texts. So whenever the joined
+text of two neighbours x and y is the piece w, x and y are what w's text by itself becomes before its last
+merge. In other words: the same pair makes w in every text. If w's text by itself does not end as one
+symbol, no pair does, and w is never made.
 
 **From scores to pairs.** So list one pair for each piece that can be made, in the order of the scores. If
-no two scores are equal, both kinds of BPE take the same steps in every text. If some are, sentencepiece
-takes the leftmost of several pieces, and a list of pairs the first of them. Whether that matters is decided
-by finitely many texts: *the two differ on some text if and only if they differ on a text xyz such that the
-pairs (x, y) and (y, z) are both in the list.*
+no two scores are equal, both kinds of BPE take the same steps in every text. If some are equal,
+sentencepiece takes whichever of these pieces is leftmost in the text, and a list of pairs whichever comes
+first in the list. Finitely many texts decide whether that matters: *the two differ on some text if and only
+if they differ on a text xyz such that the pairs (x, y) and (y, z) are both in the list.*
 
-    Let q = (y, z) be the first step by pairs, in some text, that is no step by scores there. By scores, y
-    and z were made, too (all steps before were common), but were not merged with each other. As they cannot
-    both be left at the end, y was merged with a symbol x before it, or z with a symbol after it; say the
-    first came first (the other case is the same). Until then nothing had crossed the ends of xyz, neither
-    by scores nor (because x and z are made there, and y is still there) by pairs. So on the text xyz alone,
-    scores merge x and y, and pairs merge y and z: they differ. If there is no such step, all steps by pairs
-    are steps by scores; and none is missing, because what the first missing one would merge would be there
-    at the end.
+    Suppose that they differ on some text, and let (y, z) be the first step by pairs that is no step by
+    scores there. Scores made y and z, too, because all earlier steps were common, but did not merge them
+    with each other. They cannot both be left at the end, so y was merged with a symbol x before it, or z
+    with a symbol after it. Say that the former happened first (the other case is the same). Until then,
+    nothing had crossed the ends of xyz: not by scores, and not by pairs either, where x and z are made and y
+    is still there. So on the text xyz alone, scores merge x and y, and pairs merge y and z: they differ. If
+    there is no such step, all steps by pairs are steps by scores. None is missing either: the two symbols
+    that the first missing step would merge would still be there at the end.
 
-**From pairs to scores.** Take the pieces that can be made by pairs, and let the rank of the pair that makes
-a piece be its score. At every state of a text, both kinds of BPE can merge the same pairs, in the same
-order: a pair (x, y) that together is a piece w is what w by itself becomes, and w can be made, so (x, y) is
-the pair that makes it. So this direction is always exact.
+**From pairs to scores.** Take the pieces that pairs can make, and let the rank of the pair that makes a
+piece be its score. Then, at every state of a text, both kinds of BPE can merge the same pairs, in the same
+order: if the joined text of x and y is a piece w, they are what w's text by itself becomes before its last
+merge, and since w can be made, (x, y) is the pair that makes it. So this direction is always exact.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from itertools import pairwise
 
 Pair = tuple[str, str]
 Rank = Callable[[str, str], float | None]
-"""The rank of two neighbours, the lowest first; None if they are not merged."""
+"""Returns the rank of two neighbours (the lowest merges first), or None if they do not merge."""
 
 _NEVER = float("inf")
 _SHORT = 32
-"""Up to this length, the best pair is looked for among all, in longer texts with a heap."""
+"""Up to this length, all pairs are compared to find the best one; in longer texts, a heap finds it."""
 
 
 def steps(text: str, rank: Rank) -> Iterator[tuple[int, str, str]]:
-    """What is merged in a text, step by step: where the left one of the two symbols begins, and both.
+    """Yield the merges of a text, step by step: where the left symbol begins, and the two symbols.
 
     >>> ranks = {("a", "b"): 0, ("ab", "c"): 1}
     >>> list(steps("xabc", by_pair(ranks)))
@@ -69,7 +69,7 @@ def steps(text: str, rank: Rank) -> Iterator[tuple[int, str, str]]:
 
     for at in range(count - 1):
         add(at)
-    # 2. Merge the best pair until there is none. One that is no longer there is passed over.
+    # 2. Merge the best pair until there is none. Skip a pair whose symbols have changed since it was added.
     while heap:
         _, at, x, y = heappop(heap)
         right = after[at]
@@ -86,7 +86,7 @@ def steps(text: str, rank: Rank) -> Iterator[tuple[int, str, str]]:
 
 
 def merged(text: str, rank: Rank) -> list[str]:
-    """The symbols that a text becomes.
+    """Return the symbols that a text becomes.
 
     >>> merged("xabc", by_pair({("a", "b"): 0, ("ab", "c"): 1}))
     ['x', 'abc']
@@ -99,22 +99,22 @@ def merged(text: str, rank: Rank) -> list[str]:
 
 
 def shortest_first(text: str) -> tuple[int, str]:
-    """A key that sorts texts, always in the same order."""
+    """A sort key: by length, and texts of the same length alphabetically, so that the order is fixed."""
     return len(text), text
 
 
 def by_text(ranks: Mapping[str, float]) -> Rank:
-    """Two neighbours have the rank of their text together."""
+    """Return a `Rank` that looks up the joined text of two neighbours."""
     return lambda x, y: ranks.get(x + y)
 
 
 def by_pair(pairs: Mapping[Pair, float]) -> Rank:
-    """Two neighbours have a rank of their own."""
+    """Return a `Rank` that looks up the pair."""
     return lambda x, y: pairs.get((x, y))
 
 
 def pairs_that_make(pieces: Iterable[str], rank: Rank) -> dict[str, Pair]:
-    """For each of these pieces that can be made from several characters, the one pair that makes it.
+    """Return, for each of these pieces that merges can make, the one pair that makes it.
 
     >>> ranks = {"ab": 0, "bc": 1, "abc": 2, "abcd": 3, "cd": 9}
     >>> pairs_that_make(ranks, by_text(ranks))
@@ -132,9 +132,10 @@ def pairs_that_make(pieces: Iterable[str], rank: Rank) -> dict[str, Pair]:
 
 
 def _last_pair(text: str, rank: Rank) -> Pair | None:
-    """The pair that is merged last if all of a text becomes one symbol, and else None.
+    """Return the pair that is merged last if the whole text becomes one symbol, and None otherwise.
 
-    It is `steps` without a heap: for the pieces of a usual model, which are short, in half the time.
+    This is `steps` without a heap. For the pieces of a typical model, which are short, it takes half the
+    time.
     """
     symbols = list(text)
     ranks = [_NEVER if (place := rank(x, y)) is None else place for x, y in pairwise(symbols)]
@@ -160,11 +161,11 @@ def _last_pair(text: str, rank: Rank) -> Pair | None:
 def ordered(
     made: Mapping[str, Pair], ranks: Mapping[str, float], texts: Collection[str] | None = None
 ) -> list[str]:
-    """The pieces in the order in which their pairs are to be listed: by rank, and equals as they have to be.
+    """Return the pieces in the order in which to list their pairs: by rank, then in an order that works.
 
-    Where scores make the leftmost of several equal pieces, the list has to have that one first. So we look
-    for texts on which the list differs, and put what has to be made there before what is made wrongly.
-    `texts` are the `candidates`, if they are known already.
+    Where scores make the leftmost of several pieces of equal rank, that piece has to come first in the list.
+    So we look for texts on which the list differs, and move the piece that has to be made there before the
+    one that is made wrongly. `texts` are the `candidates`, if they are known already.
 
     >>> ranks = {"aa": 0, "aaa": 0}
     >>> ordered(pairs_that_make(ranks, by_text(ranks)), ranks)
@@ -181,7 +182,7 @@ def ordered(
             if wrong is None or wrong in known:
                 continue
             known.add(wrong)
-            if not order.put(*wrong):  # this order is wrong, too, and `differences` will say where
+            if not order.put(*wrong):  # no order is right for all texts; `differences` will say where
                 return order.pieces()
     return order.pieces()
 
@@ -192,9 +193,9 @@ def differences(
     order: Iterable[str],
     texts: Collection[str] | None = None,
 ) -> Iterator[str]:
-    """Texts on which a list of pairs differs from the scores, the shortest first; none if they never do.
+    """Yield texts on which a list of pairs differs from the scores, the shortest first; none if none does.
 
-    `made` is what `pairs_that_make` gives for all pieces of these ranks; `order` has all of them, by rank.
+    `made` is what `pairs_that_make` returns for all pieces of these ranks; `order` has all of them, by rank.
     """
     theirs = by_pair({made[piece]: place for place, piece in enumerate(order)})
     for text in candidates(made, ranks) if texts is None else texts:
@@ -203,15 +204,15 @@ def differences(
 
 
 def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
-    """The texts xyz of two pairs (x, y) and (y, z) that can matter, the shortest first.
+    """Return the texts xyz of two pairs (x, y) and (y, z) on which the two may differ, the shortest first.
 
-    Only pieces of equal rank matter. If two different ones are parts of one piece, its own text shows it. Let
-    all those texts be the same by scores and by pairs. Then x, y and z become what they are in either, and
-    the question is what is ready first, (x, y) or (y, z). What waits for a rank is ready after all that
-    waits for lower ones. So this can differ only if a part of x + y and a part of y + z that are not the same
-    piece have the same rank.
+    Only pieces of equal rank matter. If two different pieces of equal rank are parts of one piece, its own
+    text is a candidate. Suppose that scores and pairs agree on all those texts. Then both of them make x, y
+    and z out of xyz, and the question is only which is merged first, (x, y) or (y, z). A merge comes after
+    all merges of lower ranks that it waits for. So the answer can differ only if a part of x + y and a part
+    of y + z have the same rank and are not the same piece.
     """
-    # 1. The parts of each piece that share their rank with another piece.
+    # 1. For each piece, those of its parts (itself included) that share their rank with another piece.
     counts = Counter(ranks[piece] for piece in made)
     none: frozenset[str] = frozenset()
     equals: dict[str, frozenset[str]] = {}
@@ -222,7 +223,7 @@ def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str
             inside = inside | {piece}
         if inside:
             equals[piece] = inside
-    # 2. The pieces with two of them, and all two pieces with a symbol in common and a part of one rank.
+    # 2. Pieces with two such parts of one rank, and any two pieces x + y and y + z with parts of one rank.
     texts = {piece for piece in equals if len({ranks[part] for part in equals[piece]}) < len(equals[piece])}
     beginning: dict[tuple[str, float], list[tuple[str, str]]] = defaultdict(list)
     for piece, parts in equals.items():
@@ -238,14 +239,15 @@ def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str
 
 
 class _Order:
-    """The pieces by rank, with their places, in which one piece after the other is put before another.
+    """The pieces in an order by rank, in which a piece can be moved before another.
 
-    Each time as little as possible changes: only pieces between the two move. (To sort all of them each time
-    took 33 s where 32,000 pieces have one score; this takes 0.1 s.)
+    Each move changes as little as possible: only pieces between the two are moved. (Sorting all pieces for
+    each move took 33 s where 32,000 pieces have one score; this takes 0.1 s.)
     """
 
     def __init__(self, made: Iterable[str], ranks: Mapping[str, float]):
-        # Longer ones first, which is right where a run grows from the left, and saves looking for it.
+        # Of equal ranks, longer pieces come first. This is right for runs of one character, which grow from
+        # the left, and then no text has to show it.
         order = sorted(made, key=lambda piece: (ranks[piece], -len(piece)))
         self.places = {piece: place for place, piece in enumerate(order)}
         """Where each piece is."""
@@ -253,20 +255,20 @@ class _Order:
         self._after: dict[str, set[str]] = defaultdict(set)
 
     def pieces(self) -> list[str]:
-        """The pieces in this order."""
+        """Return the pieces in this order."""
         return sorted(self.places, key=self.places.__getitem__)
 
     def put(self, first: str, second: str) -> bool:
-        """Put a piece before another, from now on; False if it must come after that."""
-        # 1. What must come after the second one, and now is before the first; and the other way round.
+        """Put a piece before another from now on. Return False if earlier calls demand the opposite."""
+        # 1. Between the two: pieces that have to stay after the second, and those before the first.
         places = self.places
         begin, end = places[second], places[first]
-        late = self._reached(second, self._after, lambda place: place <= end)
-        if first in late:
+        followers = self._reached(second, self._after, lambda place: place <= end)
+        if first in followers:
             return False
-        early = self._reached(first, self._before, lambda place: place >= begin)
-        # 2. They share their places anew.
-        moved = sorted(early, key=places.__getitem__) + sorted(late, key=places.__getitem__)
+        leaders = self._reached(first, self._before, lambda place: place >= begin)
+        # 2. Give their places to the leaders first, then to the followers.
+        moved = sorted(leaders, key=places.__getitem__) + sorted(followers, key=places.__getitem__)
         places.update(zip(moved, sorted(map(places.__getitem__, moved)), strict=True))
         self._after[first].add(second)
         self._before[second].add(first)
@@ -275,23 +277,23 @@ class _Order:
     def _reached(
         self, piece: str, steps: Mapping[str, set[str]], is_between: Callable[[int], bool]
     ) -> set[str]:
-        """A piece and all those that its constraints lead to, as far as they are between two places."""
-        found, waiting = {piece}, [piece]
+        """Return a piece and all pieces that its constraints lead to, as far as they are in the range."""
+        reached, waiting = {piece}, [piece]
         while waiting:
             for other in steps.get(waiting.pop(), ()):
-                if other not in found and is_between(self.places[other]):
-                    found.add(other)
+                if other not in reached and is_between(self.places[other]):
+                    reached.add(other)
                     waiting.append(other)
-        return found
+        return reached
 
 
 def _wrong_step(
     text: str, made: Mapping[str, Pair], ranks: Mapping[str, float], order: Mapping[str, int]
 ) -> Pair | None:
-    """Where a list goes wrong in a text: a piece that has to be made first, and the one that is made.
+    """Return where a list goes wrong in a text: the piece to make first, and the piece that the list makes.
 
-    The first step of the list that scores never take is wrong. Before it, one of the steps has to come that
-    scores do take, and that is possible there.
+    The first step of the list that scores never take is wrong. Instead, the list should take one of the
+    steps that are possible at this point and that scores do take.
     """
     ours = {(at, x + y) for at, x, y in steps(text, _of_made(made, ranks))}
     symbols = dict(enumerate(text))
@@ -307,7 +309,7 @@ def _wrong_step(
 
 
 def _of_made(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> Rank:
-    """Two neighbours have the rank of a piece if they are the pair that makes it."""
+    """Return a `Rank` that gives two neighbours the rank of a piece if they are the pair that makes it."""
     return lambda x, y: ranks[x + y] if made.get(x + y) == (x, y) else None
 
 
@@ -315,7 +317,9 @@ def _of_made(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> Rank:
 
 
 def ranks_of(pieces: Iterable[str], pairs: Mapping[Pair, float]) -> dict[str, float]:
-    """The rank of each piece that a list of pairs can make. With these as scores, all texts stay the same.
+    """Return the rank of each piece that a list of pairs can make.
+
+    Merging by these ranks gives the same symbols in every text as merging by the list.
 
     >>> ranks_of(["ab", "abc", "cd"], {("a", "b"): 0, ("a", "bc"): 1, ("ab", "c"): 2, ("c", "d"): 3})
     {'ab': 0, 'abc': 2, 'cd': 3}

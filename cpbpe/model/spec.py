@@ -27,11 +27,11 @@ class Piece(NamedTuple):
     score: float = 0.0
     """The piece with the highest score merges first."""
     type: PieceType = PieceType.NORMAL
-    """What it is for."""
+    """What kind of piece it is."""
 
 
 class Pieces(Sequence[Piece]):
-    """All pieces of a model, in columns: hundreds of thousands of small objects would take long to make.
+    """All pieces of a model, as columns, because creating hundreds of thousands of small objects is slow.
 
     >>> pieces = Pieces.of([(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"a", -1.5)])
     >>> pieces
@@ -52,16 +52,16 @@ class Pieces(Sequence[Piece]):
 
     @classmethod
     def of(cls, pieces: Iterable[Piece | tuple[bytes, float, PieceType]]) -> Pieces:
-        """These pieces as columns."""
+        """Return these pieces as columns."""
         rows = list(pieces)
         return cls.of_lists([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
 
     @classmethod
     def of_lists(cls, texts: Sequence[bytes], scores: Iterable[float], types: Iterable[int]) -> Pieces:
-        """The same from columns as lists, which are faster to make."""
+        """Do the same as `of`, but from one list for each column, which is faster than a list of pieces."""
         ends = array("I", accumulate(map(len, texts)))
         made = cls(b"".join(texts), ends.tobytes(), array("f", scores).tobytes(), bytes(types))
-        made.__dict__["texts"] = tuple(texts)  # what `texts` would make again
+        made.__dict__["texts"] = tuple(texts)  # so that `texts` need not be computed
         return made
 
     @kept
@@ -71,13 +71,13 @@ class Pieces(Sequence[Piece]):
         return tuple(self.blob[begin:end] for begin, end in pairwise([0, *ends]))
 
     def numbers(self) -> array[float]:
-        """The scores as numbers."""
+        """Return the scores as numbers."""
         return array("f", self.scores)
 
     def ranks(self) -> list[int]:
-        """Numbers that order the pieces as engines do, the highest score first: by the bits of the scores.
+        """Return one integer per piece. The lower it is, the higher the score, so it orders as engines do.
 
-        So -0.0 comes after 0.0, and even NaN has a place.
+        Engines compare the bits of the scores: -0.0 comes after 0.0, and even NaN has a place.
         """
         return [-bits if bits >= 0 else (bits & 0x7FFFFFFF) + 1 for bits in array("i", self.scores)]
 
@@ -128,16 +128,17 @@ class NormalizerSpec:
     suffix: bool = False
     """`add_dummy_prefix` puts its space at the end instead of in front."""
     prefix_before_space: bool = True
-    """`add_dummy_prefix` puts a space also in front of what begins with one (or with U+2581, if spaces are
-    escaped). sentencepiece always does; the pre-tokenizer Metaspace of `tokenizers` does not."""
+    """Whether `add_dummy_prefix` also puts a space in front of text that already begins with one (or with
+    U+2581, if spaces are escaped). sentencepiece always does; the pre-tokenizer Metaspace of `tokenizers`
+    does not."""
     unicode_form: str = ""
-    """The Unicode normal form of text, in a byte-level model: "NFC", "NFD", "NFKC" or "NFKD"; "" for none.
-    It is that of Unicode 9, as in `tokenizers` (see `cpbpe.text.unicode_forms`)."""
+    """The Unicode normal form that a byte-level model brings text into: "NFC", "NFD", "NFKC" or "NFKD", or ""
+    for none. It follows Unicode 9, as in `tokenizers` (see `cpbpe.text.unicode_forms`)."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a model file says about itself: the fields that it sets, by their names in the format.
+    """The fields that a model file sets, by their names in the format.
 
     Most of them only record how the model was trained. Fields that the file does not set are missing here.
     """
@@ -150,7 +151,7 @@ class Settings:
     """The fields of denormalizer_spec, if there is one."""
 
     def __repr__(self) -> str:
-        """The fields; of a charsmap only the size, because it can be hundreds of kilobytes."""
+        """Show the fields, but only the size of a charsmap, because it can be hundreds of kilobytes."""
         specs = []
         for name in ("trainer", "normalizer", "denormalizer"):
             fields: Mapping[str, Any] | None = getattr(self, name)
@@ -167,21 +168,22 @@ class Settings:
 
 @dataclass(frozen=True)
 class Carried:
-    """What a file says beside the model, in formats that have room for it.
+    """What a file says in addition to the model, in formats that have room for it.
 
-    Except for `tokens`, no id depends on it, unless a call asks for that: it is kept, shown by `inspect`, and
-    written again by formats that can say it.
+    Except for `tokens`, none of this changes ids unless a call asks for it. It is kept, shown by `inspect`,
+    and written again to formats that can express it.
     """
 
     options: Mapping[str, bool] = field(default_factory=dict)
-    """The options of encoding that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`; and
-    KEEPS_SPACE, which its format has."""
+    """The encoding options that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`; and
+    KEEPS_SPACE, which follows from its format."""
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Which token has which part ("bos", "eos", "pad", "mask", "eot", ...), as far as the file says it."""
+    """The token for each role ("bos", "eos", "pad", "mask", "eot", ...), as far as the file says it."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)
-    """The templates of conversations, by name; the usual one is "default"."""
+    """The chat templates by name; the usual one is "default"."""
     tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Tokens that texts are searched for and that are not just special, with their flags (TOKEN_FLAGS)."""
+    """The flags (TOKEN_FLAGS) of tokens that texts are searched for, if they are not ordinary special
+    tokens."""
 
 
 @dataclass(frozen=True)
@@ -193,8 +195,8 @@ class SplitSpec:
     name: str = ""
     """What the pattern is called: "gpt2", "cl100k", ... It is for people: nothing depends on it."""
     then: tuple[str, ...] = ()
-    """Other patterns, each of which cuts the chunks of the one before. For these, what a pattern leaves out
-    between two matches is a chunk, too; and a chunk is a text of its own, around which they see nothing."""
+    """Further patterns, each of which cuts the chunks of the one before. Text between two of their matches is
+    a chunk, too. They see each chunk as a text by itself: lookarounds do not reach beyond its ends."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -227,17 +229,18 @@ class ModelSpec:
     alphabet: Literal["characters", "bytes"] = "characters"
     """What the symbols of a text are before anything is merged. With "bytes" a model is *byte-level*."""
     splitter: SplitSpec | None = None
-    """How a byte-level model cuts text into chunks; if there is none, a text is one chunk."""
+    """How a byte-level model cuts text into chunks. Without a splitter, the whole text is one chunk."""
     whole: bool = False
-    """Whether, in a byte-level model, a chunk that is a piece becomes that, even if no merges make it."""
+    """Whether, in a byte-level model, a chunk that is a piece becomes that piece even if no merges make
+    it."""
     added: tuple[tuple[bytes, int], ...] = ()
     """Special tokens that were added to the model, with their ids."""
     settings: Settings = field(default=Settings(), repr=False)
     """What else the file records."""
     carried: Carried = field(default=Carried(), repr=False)
-    """What the file says beside the model."""
+    """What the file says in addition to the model."""
     file: bytes | None = field(default=None, repr=False, compare=False)
-    """The file it was read from, so that it can be saved as it was."""
+    """The file that the model was read from, so that it can be saved unchanged."""
 
     @kept
     def ids(self) -> dict[bytes, int]:
@@ -247,7 +250,7 @@ class ModelSpec:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns by which a byte-level model cuts text; none if a text is one chunk."""
+        """The patterns by which a byte-level model cuts text, in order; empty if a text is one chunk."""
         return () if self.splitter is None else self.splitter.patterns
 
     @kept
@@ -258,7 +261,7 @@ class ModelSpec:
 
     @property
     def unk_id(self) -> int | None:
-        """The id to report as unk; None if there is none, here and below.
+        """The id to report as unk. This and the three properties below are None if there is no such piece.
 
         Only unk has this quirk: if no piece has its name, it is the UNKNOWN piece.
         """
@@ -266,17 +269,17 @@ class ModelSpec:
 
     @property
     def bos_id(self) -> int | None:
-        """The CONTROL piece that begins a text; in a byte-level model, it may be an added token."""
+        """The id of the CONTROL piece that begins a text; in a byte-level model, it may be an added token."""
         return self._special(1, PieceType.CONTROL)
 
     @property
     def eos_id(self) -> int | None:
-        """The CONTROL piece that ends a text."""
+        """The id of the CONTROL piece that ends a text; in a byte-level model, it may be an added token."""
         return self._special(2, PieceType.CONTROL)
 
     @property
     def pad_id(self) -> int | None:
-        """The CONTROL piece that fills a batch."""
+        """The id of the CONTROL piece that pads a batch; in a byte-level model, it may be an added token."""
         return self._special(3, PieceType.CONTROL)
 
     def _special(self, place: int, type: PieceType) -> int | None:

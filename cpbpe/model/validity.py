@@ -1,4 +1,4 @@
-"""What makes a model invalid: everything that sentencepiece refuses. Errors name the piece."""
+"""Checks that a model is valid. Everything that sentencepiece refuses is invalid. Errors name the piece."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def check(spec: ModelSpec) -> None:
 
 
 def hide_nul(texts: Sequence[bytes], types: bytearray, byte_fallback: bool) -> None:
-    """Make a piece that is one NUL character UNUSED, where <0x00> stands for that character.
+    """If there is byte fallback, give the piece that is one NUL character the type UNUSED.
 
-    Some converted models hold such a piece, which does nothing: sentencepiece never finds it. With another
-    type, `check` refuses it.
+    Some converted models hold such a piece. It does nothing: sentencepiece never finds it, and with byte
+    fallback <0x00> stands for the character. With any other type, `check` would refuse it.
     """
     if byte_fallback and b"\0" in texts:
         for id, text in enumerate(texts):
@@ -51,7 +51,7 @@ def hide_nul(texts: Sequence[bytes], types: bytearray, byte_fallback: bool) -> N
 
 
 def check_alphabet(spec: ModelSpec) -> None:
-    """Raise a ModelError if what is for byte-level models and the rest of a spec do not fit together.
+    """Raise a ModelError if the alphabet of a spec does not fit its other fields.
 
     (This takes no time, so it is checked before every engine is built.)
     """
@@ -91,7 +91,7 @@ def check_alphabet(spec: ModelSpec) -> None:
 
 
 def _check_form(spec: ModelSpec) -> None:
-    """Refuse a Unicode normal form that there is not, or where no text would be brought into it."""
+    """Refuse a Unicode normal form that does not exist, or that this model would not apply to text."""
     form = spec.normalizer.unicode_form
     if form and form not in FORMS:
         raise ModelError(f"unicode_form={form!r} is none of the Unicode normal forms, {', '.join(FORMS)}")
@@ -159,7 +159,7 @@ def _check_pieces(spec: ModelSpec) -> None:
 
 
 def missing_bytes(pieces: Container[bytes]) -> str:
-    """Which bytes are no pieces, of those that texts have, for a message; "" if none is missing.
+    """For a message, say which bytes that occur in UTF-8 are no pieces; "" if none is missing.
 
     >>> missing_bytes([bytes([byte]) for byte in range(0xC0)]), missing_bytes([b"a"])[:20]
     ('51 of the 243 (0xC2, 0xC3, 0xC4, ...)', '242 of the 243 (0x00')
@@ -173,7 +173,7 @@ def missing_bytes(pieces: Container[bytes]) -> str:
 
 
 def _check_byte_level(spec: ModelSpec) -> None:
-    """What is required of byte-level models besides."""
+    """Check what is required of byte-level models only."""
     # 1. Every text must have ids.
     normal = {
         piece
@@ -185,7 +185,7 @@ def _check_byte_level(spec: ModelSpec) -> None:
         raise ModelError(
             f"in a byte-level model every byte of UTF-8 is a NORMAL piece, and {missing} are missing"
         )
-    # 2. The pattern must be one.
+    # 2. The patterns must be regular expressions.
     if spec.splitter is not None:
         if not spec.splitter.pattern:
             raise ModelError(

@@ -1,12 +1,12 @@
-"""The formats of model files: a row for each says what it is called, how to tell it, and which module has it.
+"""The formats of model files: a row for each, with its name, how to recognize it, and the module that has it.
 
-Loading any model imports this file, so it is light: the modules are imported when their format is needed, and
-what recognizes a format is here, beside its row. Such a function says what data is *meant* to be; it may
-still be broken.
+Loading any model imports this file, so it must import quickly. That is why modules are imported only when
+their format is needed, and why the functions that recognize a format are here, not in its module. They say
+what data is *meant* to be; it may still be broken.
 """
 
-# (The annotations of a NamedTuple are compiled if they are not evaluated, and the first compilation takes a
-# tenth of the time of loading a model.)
+# (No `from __future__ import annotations` here: a NamedTuple would have to compile its annotations from
+# strings, and the first compilation takes a tenth of the time of loading a model.)
 
 import binascii
 import math
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from cpbpe.model.spec import ModelSpec
 
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
-"""Two files that are one model, see `gpt2`. Their names may have another part in front: `my-vocab.json`."""
+"""Two files that together are one model, see `gpt2`. A part may precede their names: `my-vocab.json`."""
 
 _CARRIED_TAG = b"\xaa\xae\x14"
-"""How the field of a `.model` begins that says what is beside the model (number 41701)."""
+"""The first bytes of the field of a `.model` that holds what `Carried` does (field number 41701)."""
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096
 _LOOKED_AT = 32
-"""This many pieces are looked at to tell what a file is."""
+"""How many pieces or lines are looked at to tell what a file is."""
 _LONGEST_PIECE = 8000
-# (These are compiled when they are needed: most files are none of these formats.)
+# (These patterns are compiled only when they are needed: most files have another format.)
 _IDS = rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*-?[0-9]+\s*,\s*"'
 _NUMBER = rb"[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)"
 
 
 class Hints(NamedTuple):
-    """What a user says about a model whose file does not say it; None for what is not said."""
+    """What a user says about a model because its file does not; None for what is not given."""
 
     pattern: str | None = None
     """The name of a published pattern, or a regular expression; "" for none: a text is one chunk."""
@@ -49,7 +49,7 @@ class Hints(NamedTuple):
 
     @classmethod
     def checked(cls, pattern: object, special_tokens: object) -> "Hints":
-        """The same from what a user has passed; a TypeError says what is wrong with it."""
+        """Return hints from what a user has passed; a TypeError says what is wrong with it."""
         if pattern is not None and not isinstance(pattern, str):
             raise TypeError(f"pattern must be a str, not {type(pattern).__name__}")
         if special_tokens is not None and not isinstance(special_tokens, Mapping):
@@ -66,21 +66,21 @@ class Hints(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the first thing that is said; "" if nothing is."""
+        """The name of the first hint that is given; "" if none is."""
         said = (name for name, value in zip(self._fields, self, strict=True) if value is not None)
         return next(said, "")
 
 
 NO_HINTS = Hints()
-"""Nothing is said: the file must say everything."""
+"""No hints: the file must say everything."""
 
 
 class Format(NamedTuple):
-    """A format.
+    """A format of model files.
 
     Its module has `read(data, *, allow_differences=False)`, which returns a `ReadModel`; `write(spec, *,
-    allow_differences=False)`, which returns a `Written`; and `read_back(spec, written)`, which says what is
-    wrong with a file that has been written, "" if nothing is.
+    allow_differences=False)`, which returns a `Written`; and `read_back(spec, written)`, which returns what
+    is wrong with a file that has been written, or "" if nothing is.
     """
 
     name: str
@@ -92,22 +92,22 @@ class Format(NamedTuple):
     begins: Callable[[bytes], bool]
     """Whether data is meant to be a file of this format."""
     takes_hints: bool = False
-    """Whether its files may not say how texts are cut: its `read` has a parameter `hints`."""
+    """Whether some of its files do not say how texts are cut. If so, its `read` has a parameter `hints`."""
     has_files: bool = False
-    """Whether a model is more than one file: its module has `files`, which gives them their paths."""
+    """Whether a model is more than one file. If so, its module has `files`, which gives them their paths."""
     has_remarks: bool = False
-    """Whether a program that reads the format may give other ids: its module has `remarks`, which say
+    """Whether programs that read the format may give other ids. If so, its module has `remarks`, which says
     where."""
     flags: tuple[str, ...] = ()
-    """Which flags of added tokens a file can say: all, or some of those in a byte-level model."""
+    """The flags of added tokens that a file can express. All of them, or else only in byte-level models."""
 
     def imported(self) -> Any:
-        """The module."""
+        """Import and return the module."""
         with importing:
             return import_module(f"cpbpe.model.formats.{self.module}")
 
     def read(self, data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> "ReadModel":
-        """The model in a file; `hints` are what a user says of it, if the file does not say it."""
+        """Return the model in a file. `hints` are what a user says about it because the file does not."""
         module = self.imported()
         if hints.name and not self.takes_hints:
             with importing:
@@ -127,7 +127,7 @@ class Format(NamedTuple):
         return read
 
     def write(self, spec: "ModelSpec", *, allow_differences: bool = False) -> "Written":
-        """The file of a model, which has been read again, and is what was meant."""
+        """Return the file of a model, after reading it again to check it."""
         module = self.imported()
         with importing:
             from cpbpe.model.formats.values import Written
@@ -145,8 +145,8 @@ class Format(NamedTuple):
     def check(self, spec: "ModelSpec", written: "Written") -> None:
         """Raise a ConversionError if a file that has been written does not say what a model is.
 
-        This guards against mistakes in a writer. What a format cannot hold has been refused before, or is
-        listed.
+        This guards against mistakes in a writer. What the format cannot hold has been refused before, or is
+        listed in `written`.
         """
         with importing:
             from cpbpe.errors import ConversionError, ModelError
@@ -161,14 +161,14 @@ class Format(NamedTuple):
             )
 
     def files(self, path: str, data: bytes) -> dict[str, bytes]:
-        """The files of a model with their paths; nearly always it is one."""
+        """Return the files of a model by path. Most formats have one file."""
         if not self.has_files:
             return {path: data}
         found: dict[str, bytes] = self.imported().files(path, data)
         return found
 
     def notes_of(self, read: "ReadModel") -> list[str]:
-        """All that is to be said of a model that was read from a file, besides differences."""
+        """Return everything a user should know about a model that was read, except for differences."""
         remarks = self.imported().remarks(read.spec) if self.has_remarks else ()
         return [*read.notes, *read.assumptions, *remarks]
 
@@ -187,7 +187,7 @@ def _flags_are_lost(tokens: list[str]) -> list[str]:
 
 
 def is_tokenizer_json(data: bytes) -> bool:
-    """Whether data is meant to be a tokenizer.json. (It may still be broken.)
+    """Whether data is meant to be a tokenizer.json.
 
     >>> is_tokenizer_json(b'{"version": "1.0", "added_tokens": []}'), is_tokenizer_json(b'{"a": 0}')
     (True, False)
@@ -196,7 +196,7 @@ def is_tokenizer_json(data: bytes) -> bool:
 
 
 def is_tekken(data: bytes) -> bool:
-    """Whether data is meant to be a tekken.json. (It may still be broken.)
+    """Whether data is meant to be a tekken.json.
 
     >>> is_tekken(b'{"config": {}, "vocab": [{"token_bytes": "AA=="}]}'), is_tekken(b'{"vocab": {}}')
     (True, False)
@@ -215,7 +215,7 @@ def is_ids(data: bytes) -> bool:
 
 
 def is_gpt2(data: bytes) -> bool:
-    r"""Whether data is a file of ids, or one of merges (merges.txt, vocab.bpe) with its version, or both.
+    r"""Whether data is a file of ids, or a file of merges (merges.txt, vocab.bpe) with a version, or both.
 
     >>> is_gpt2(b"#version: 0.2\nt h\n"), is_gpt2(b"t h\n")
     (True, False)
@@ -239,9 +239,9 @@ def is_llama2c(data: bytes) -> bool:
     at = 4
     for number in range(_LOOKED_AT):
         if at + 8 > len(data):
-            return number > 0  # the end, or cut off
+            return number > 0  # the end of the file, which may have been cut off
         score, size = struct.unpack_from("<fI", data, at)
-        # Other files that begin with a small number have more of them where the score is: tiny fractions.
+        # Other files that begin with a small integer have another one here, which as a float is tiny.
         if not math.isfinite(score) or 0 < abs(score) < 1e-30 or not 0 < size <= longest:
             return False
         at += 8 + size
@@ -249,7 +249,7 @@ def is_llama2c(data: bytes) -> bool:
 
 
 def is_vocab(data: bytes) -> bool:
-    r"""Whether data looks like a `.vocab`: the first lines are a text, a tab and a number. One may be wrong.
+    r"""Whether data looks like a `.vocab`: lines of a text, a tab and a number. One line in 8 may be wrong.
 
     >>> is_vocab("<unk>\t0\n▁t\t-0\nhe\t-1\n".encode()), is_vocab(b"IQ== 0\n")
     (True, False)
@@ -268,7 +268,7 @@ def _is_vocab_line(line: bytes) -> bool:
 
 
 def is_ranks(data: bytes) -> bool:
-    r"""Whether data is meant to be a file of ranks (.tiktoken). (It may still be broken.)
+    r"""Whether data is meant to be a file of ranks (.tiktoken).
 
     >>> is_ranks(b"IQ== 0\nIg== 1\n"), is_ranks(b"t h\n")
     (True, False)
@@ -289,20 +289,20 @@ def _is_rank_line(line: bytes) -> bool:
 
 
 def first_lines(data: bytes) -> list[bytes]:
-    """The first lines that are not empty; the last one, which may be cut off, only if it is the only one."""
+    """Return the first lines that are not empty; of several, not the last one, which may be cut off."""
     lines = data[:_HEAD].split(b"\n", 20)[:20]
     return [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
 
 
 def may_carry(data: bytes) -> bool:
-    """Whether a `.model` may say what is beside the model. (Python is faster at searching backwards.)"""
+    """Whether a `.model` may hold what `Carried` does. (Python is faster at searching backwards.)"""
     return data.rfind(_CARRIED_TAG) >= 0
 
 
 # --- The rows -------------------------------------------------------------------------------------
 
 MODEL = Format("model", "sentencepiece", (".model",), lambda data: True, flags=TOKEN_FLAGS)
-"""SentencePiece's own. Whatever is nothing else is taken for one, whose reader says what it is instead."""
+"""SentencePiece's own. Data of no other format is taken for this one; its reader says what it is instead."""
 
 _OTHERS = (
     Format("minbpe", "minbpe", (), lambda data: data.startswith(b"minbpe v"), has_files=True),
@@ -326,13 +326,13 @@ _OTHERS = (
 """The other formats, in the order in which they are tried."""
 
 FORMATS = {format.name: format for format in (MODEL, *_OTHERS)}
-"""All of them by name."""
+"""All formats by name."""
 GGUF, GPT2, JSON = FORMATS["gguf"], FORMATS["gpt2"], FORMATS["tokenizer.json"]
-"""Those of which other rooms know more."""
+"""The formats that other rooms refer to by name."""
 
 
 def format_of(data: bytes) -> Format:
-    """The format of a file.
+    """Return the format of a file.
 
     >>> format_of(b'{"version": "1.0", "added_tokens": []}').name
     'tokenizer.json'
@@ -341,7 +341,7 @@ def format_of(data: bytes) -> Format:
 
 
 def format_for(path: str) -> Format:
-    """The format to write, by the end of a file's name. A name of no format means a `.model`.
+    """Return the format to write, by the end of a file's name: a `.model` if it is the name of no format.
 
     >>> format_for("my/Tokenizer.JSON").name, format_for("my.spm").name, format_for("my-merges.txt").name
     ('tokenizer.json', 'model', 'gpt2')
@@ -351,6 +351,6 @@ def format_for(path: str) -> Format:
 
 
 def _ends(name: str, end: str) -> bool:
-    """Whether a name ends so; before an end that is a whole name, there may be another part of the name."""
+    """Whether a name ends like this. If the end is a whole file name, a part like `my-` may precede it."""
     before = name.removesuffix(end)
     return before != name and (end.startswith(".") or not before or before[-1] in "-_.")

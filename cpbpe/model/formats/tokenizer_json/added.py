@@ -1,12 +1,12 @@
-"""The added tokens of a tokenizer.json: CONTROL pieces, USER_DEFINED ones, or tokens with flags; and which of
-them begin and end a text.
+"""The added tokens of a tokenizer.json: CONTROL pieces, USER_DEFINED pieces, or tokens with flags; and which
+of them begin and end a text.
 
-The other library looks for all of them in every text, before it does anything else. A *special* one is left
-out of decoded text, if that is asked for. Here texts yield these only if that is allowed.
+The other library looks for all of them in every text, before it does anything else. On request, it leaves
+*special* ones out of decoded text. In cpbpe, a text yields special tokens only if the caller allows it.
 
-A token that is not special, and that is written in texts as in the normalized text, is a USER_DEFINED piece,
-provided that there is no dummy prefix, which the library would put in front of what follows it. All others
-keep their flags, see `Carried.tokens`.
+A token that is not special becomes a USER_DEFINED piece if normalization does not change how it is written,
+and if there is no dummy prefix (the library would put one in front of the text after the token). All other
+tokens keep their flags, see `Carried.tokens`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ _FLAGS = ("single_word", "lstrip", "rstrip")
 BOS = (b"<s>", b"<bos>", b"<|begin_of_text|>", "<｜begin▁of▁sentence｜>".encode())
 EOS = (b"</s>", b"<eos>", b"<|end_of_text|>", b"<|endoftext|>", "<｜end▁of▁sentence｜>".encode())
 PAD = (b"<pad>", b"<PAD>", b"[PAD]")
-"""The names that are taken for bos, eos and pad, which no file says; the first one that a model has."""
+"""The usual names of bos, eos and pad. No file says which tokens these are, so the first of these names that
+a model has is taken."""
 
 
 # --- Writing --------------------------------------------------------------------------------------
 
 
 def added_tokens(names: Names) -> list[Json]:
-    """The special tokens. The UNKNOWN piece is none: then every text that spells it out would hold it."""
+    """Return the added tokens of the file. The UNKNOWN piece is not among them: if it were, every text that
+    spells it out would contain it.
+    """
     spec = names.spec
     tokens = dict(names.control)
     tokens.update((name, id) for id in flagged_pieces(spec) if (name := names.names[id]) not in tokens)
@@ -52,14 +55,14 @@ def added_tokens(names: Names) -> list[Json]:
 
 
 def flagged_pieces(spec: ModelSpec) -> list[int]:
-    """The ids of pieces that texts are searched for as if they were added tokens."""
+    """Return the ids of the pieces that texts are searched for as if they were added tokens."""
     added = {text for text, _ in spec.added}
     texts = (text.encode() for text in spec.carried.tokens)
     return sorted(spec.ids[text] for text in texts if text in spec.ids and text not in added)
 
 
 def added_token(name: str, id: int, flags: Collection[str] = ()) -> Json:
-    """An added token, with the flags that `Carried.tokens` has for it."""
+    """Return an added token as JSON, with the flags that `Carried.tokens` has for it."""
     return {
         "id": id,
         "content": name,
@@ -70,10 +73,10 @@ def added_token(name: str, id: int, flags: Collection[str] = ()) -> Json:
 
 
 def flags_of(token: Json, normalizes: bool | None, where: str = "") -> tuple[str, ...]:
-    """The flags of an added token, as `Carried.tokens` has them.
+    """Return the flags of an added token, as `Carried.tokens` has them.
 
-    `normalizes`: whether the normalizer of the file does anything, and None if no token is looked for in
-    normalized text, as in the classes of transformers that are written in Python.
+    `normalizes` says whether the normalizer of the file does anything. It is None if no token is ever looked
+    for in normalized text, as in the classes of transformers that are written in Python.
     """
     flags = {flag for flag in _FLAGS if member(token, flag, bool, where, False)}
     if not member(token, "special", bool, where, False):
@@ -84,7 +87,10 @@ def flags_of(token: Json, normalizes: bool | None, where: str = "") -> tuple[str
 
 
 def in_gaps(spec: ModelSpec) -> dict[str, int]:
-    """Added tokens that have to be in the vocabulary: the library numbers all others without a gap."""
+    """Return the added tokens if they have to be in the vocabulary because their ids have gaps.
+
+    The library numbers added tokens that are not in the vocabulary without gaps.
+    """
     size = len(spec.pieces)
     ids = sorted(id for _, id in spec.added)
     if ids == list(range(size, size + len(ids))):
@@ -93,7 +99,10 @@ def in_gaps(spec: ModelSpec) -> dict[str, int]:
 
 
 def post_processor(spec: ModelSpec, names: Sequence[str] | Mapping[int, str]) -> Json | None:
-    """What puts bos and eos around a text, and around each of a pair. `names`: what pieces are called."""
+    """Return the post-processor that puts bos and eos around a text, and around both texts of a pair.
+
+    `names` are the names of the pieces in the file.
+    """
     ids = []
     for id, name in ((spec.bos_id, "bos"), (spec.eos_id, "eos")):
         wanted = spec.carried.options.get(f"add_{name}", False)
@@ -119,7 +128,7 @@ def post_processor(spec: ModelSpec, names: Sequence[str] | Mapping[int, str]) ->
 
 
 def lost_names(spec: ModelSpec, names: Names) -> list[str]:
-    """Which of bos, eos and pad cannot be told from the file."""
+    """Return which of bos, eos and pad a reader cannot guess from the file."""
     guessed = guessed_names({names.texts[id].encode() for id in names.control.values()})
     return [
         f"{names.texts[id]} is {kind}"
@@ -134,7 +143,7 @@ def lost_names(spec: ModelSpec, names: Names) -> list[str]:
 
 
 def guessed_names(control: set[bytes]) -> tuple[bytes, bytes, bytes]:
-    """Bos, eos and pad by their names, of these CONTROL pieces."""
+    """Return the names of bos, eos and pad: the usual ones, if possible among these CONTROL pieces."""
     bos, eos, pad = (next((name for name in names if name in control), names[0]) for names in (BOS, EOS, PAD))
     return bos, eos, pad
 
@@ -144,7 +153,10 @@ def ends_around(
     ids: Mapping[str, int],
     simplified: Callable[[Any], Any] = lambda processor: processor,
 ) -> tuple[str | None, str | None]:
-    """The tokens that the post-processor of a model's own file puts before and after a text."""
+    """Return the tokens that a post-processor puts before and after a text, or raise a ModelError.
+
+    `simplified` rewrites the post-processor first.
+    """
     ends = ends_of(simplified(post_processor), ids)
     if ends is None:
         wrong(
@@ -155,9 +167,9 @@ def ends_around(
 
 
 def ends_of(post_processor: Any, ids: Mapping[str, int]) -> tuple[str | None, str | None] | None:
-    """The tokens that a post-processor puts before and after a text; None if it does anything else.
+    """Return the tokens that a post-processor puts before and after a text; None if it does anything else.
 
-    `ids` are those of all tokens: a post-processor has ids of its own.
+    `ids` are the ids of all tokens. A post-processor lists ids of its own, which must be the same.
     """
     steps = steps_of(post_processor, "processors", "post_processor")
     if not steps:
@@ -197,24 +209,24 @@ class Added:
     """The added tokens of a file."""
 
     control: set[str] = field(default_factory=set)
-    """Those that are CONTROL pieces, or special tokens beyond the pieces."""
+    """Those that become CONTROL pieces, or special tokens with ids above the pieces."""
     user_defined: set[str] = field(default_factory=set)
-    """Those that are USER_DEFINED pieces."""
+    """Those that become USER_DEFINED pieces."""
     special: set[str] = field(default_factory=set)
     """Those that the file calls special."""
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The flags of those that are more, or less, than special: `Carried.tokens`."""
+    """The flags of those that are not ordinary special tokens, as in `Carried.tokens`."""
     pieces: list[str] = field(default_factory=list)
-    """All tokens that are pieces, by id."""
+    """All tokens of the file that become pieces, by id."""
     beyond: tuple[tuple[bytes, int], ...] = ()
-    """The others, with their ids."""
+    """All other tokens of the file, with their ids."""
     notes: list[str] = field(default_factory=list)
 
 
 def read_added(
     given: Any, vocab: dict[str, int], steps: Steps, unknown: str | None, made: Container[str]
 ) -> Added:
-    """The added tokens, and which tokens are pieces. `made` are those that merges make."""
+    """Read the added tokens, and decide which tokens become pieces. `made` are those that merges make."""
     # 1. The tokens of the file.
     found = Added()
     ids: dict[str, int] = {}
@@ -237,7 +249,8 @@ def read_added(
         flags = flags_of(token, steps.normalizes, where)
         is_plain = not is_special and {*flags} <= {PLAIN, "late", "normalized"}
         if is_plain and not overlaps and _can_be_user_defined(text, steps):
-            # Those that are to be normalized are looked for between the others, not side by side with them.
+            # The library looks for tokens that are to be normalized only in the text between the others.
+            # cpbpe looks for all USER_DEFINED pieces at once, so only one of these kinds can become that.
             normalized = member(token, "normalized", bool, where, False)
             kind = normalized if kind is None else kind
             if normalized == kind:
@@ -249,12 +262,14 @@ def read_added(
         if flags or is_made:
             found.flags[text] = flags
     if kind is False and any(not {"late", "normalized"}.isdisjoint(flags) for flags in found.flags.values()):
-        # What is found in normalized text comes after them, so that they need to be found by then.
+        # Texts are searched for tokens with these flags before USER_DEFINED pieces are looked for, and the
+        # library finds the latter first. So search for these as well.
         found.flags.update(dict.fromkeys(found.user_defined, (PLAIN,)))
     if unknown in found.control:
         found.control.discard(unknown)
         found.notes.append(f"tokenizers finds the unknown token {unknown} in every text that spells it out")
-    # 2. Pieces are all up to the first gap, and then up to the last USER_DEFINED one.
+    # 2. All tokens are pieces up to the last one that must be (it is in the vocabulary only, or
+    #    USER_DEFINED). If the ids have no gap, the whole vocabulary is.
     tokens = {id: text for text, id in {**vocab, **ids}.items()}
     size = next(id for id in range(len(tokens) + 1) if id not in tokens)
     own = {id for text, id in vocab.items() if text not in ids}
@@ -287,23 +302,23 @@ def read_added(
 def _overlap(given: list[Any]) -> bool:
     """Whether tokens that are special, or have flags, may overlap others.
 
-    Where two of them share characters of a text, or one takes spaces of the other, the library lets the one
-    win that begins first. USER_DEFINED pieces are only looked for in what is left after others were found.
+    Where two tokens share characters of a text, or one takes spaces that belong to the other, the library
+    takes the one that begins first. cpbpe looks for USER_DEFINED pieces only in the text between the others.
     """
-    odd: set[str] = set()
+    flagged: set[str] = set()
     plain: set[str] = set()
     strips = False
     for token in given:
         if isinstance(token, dict) and isinstance(text := token.get("content"), str):
             flags = {name for name in ("special", "single_word", "lstrip", "rstrip") if token.get(name)}
             strips = strips or "lstrip" in flags or "rstrip" in flags
-            (odd if flags else plain).add(text)
+            (flagged if flags else plain).add(text)
     spaced = strips and any(character.isspace() for text in plain for character in text)
-    return spaced or may_overlap(plain, odd) or may_overlap(odd, plain)
+    return spaced or may_overlap(plain, flagged) or may_overlap(flagged, plain)
 
 
 def checked_token(token: Json, where: str) -> tuple[str, int]:
-    """The text and the id of an added token."""
+    """Return the text and the id of an added token."""
     text, id = member(token, "content", str, where), member(token, "id", int, where)
     if not text:
         wrong(f"{where} is empty")
@@ -315,7 +330,9 @@ def checked_token(token: Json, where: str) -> tuple[str, int]:
 
 
 def _can_be_user_defined(text: str, steps: Steps) -> bool:
-    """Whether a token is found in the same texts, and what is around it is encoded in the same way."""
+    """Whether a token, as a USER_DEFINED piece, is found in the same texts, and the text around it gets the
+    same ids.
+    """
     rules = steps.normalizer
     plain = not (rules.add_dummy_prefix or rules.remove_extra_whitespaces or rules.charsmap)
     return plain and steps.user_defined is None and not {" ", "▁"} & {*text}

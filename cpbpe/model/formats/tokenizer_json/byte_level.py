@@ -1,8 +1,8 @@
 """A tokenizer.json of byte-level BPE, read and written: GPT-2, Llama 3, Qwen, DeepSeek and others.
 
-In the file every byte of a token is a letter (`cpbpe.text.utf8` has them), and a list of pairs says
-what merges. `cpbpe.model.pair_ranks` proves that scores can say the same, always; and whether pairs say the
-same as scores. `patterns` has how texts are cut before that.
+The file writes each byte of a token as a letter (see `cpbpe.text.utf8`), and has a list of pairs to merge.
+`cpbpe.model.pair_ranks` proves that scores can always express a list of pairs, and decides whether a list of
+pairs can express scores. `patterns` has how texts are cut before they are merged.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _PLACES = (
     ("post_processor", "processors"),
 )
 DECODER: Json = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
-"""What every file of byte-level BPE decodes with; its options say nothing."""
+"""The decoder of every file of byte-level BPE. Its options have no effect."""
 
 
 # --- Reading --------------------------------------------------------------------------------------
 
 
 def is_byte_level(content: Json) -> bool:
-    """Whether a file is of byte-level BPE, which has its name in several places."""
+    """Whether a file is of byte-level BPE: "ByteLevel" may be in any of several places."""
     return any(
         type_of(step, name) == "ByteLevel"
         for name, inner in _PLACES
@@ -58,7 +58,7 @@ def is_byte_level(content: Json) -> bool:
 def read_byte_level(
     content: Json, vocab: dict[str, int], pairs: dict[Pair, float], *, allow_differences: bool
 ) -> ReadModel:
-    """The model in a file; `vocab` and `pairs` have been checked. Errors are those of `reading.read`."""
+    """Return the model in a file. `vocab` and `pairs` have been checked. Errors are as in `reading.read`."""
     model = content["model"]
     # 1. How texts are cut.
     steps = steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer")
@@ -94,7 +94,7 @@ def read_byte_level(
         ),
     )
     validity.check(spec)
-    # 3. What is not the same.
+    # 3. The differences.
     decoders = [type_of(step, "decoder") for step in steps_of(content.get("decoder"), "decoders", "decoder")]
     of_lengths, notes_of_lengths = read_lengths(content, spec)
     differences = [*tokens.differences, *of_lengths]
@@ -128,7 +128,7 @@ def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raise
 
 
 def _without_offsets(processor: object) -> object:
-    """A post-processor without what only changes offsets; those of BERT and RoBERTa as templates."""
+    """Return a post-processor without steps that only change offsets; BERT's, RoBERTa's become templates."""
     steps = steps_of(processor, "processors", "post_processor")
     found: list[Json] = []
     for step in steps:
@@ -140,7 +140,7 @@ def _without_offsets(processor: object) -> object:
 
 
 def _template(step: Json) -> Json:
-    """What puts one token in front and one at the end, as a template."""
+    """Return BERT's or RoBERTa's step, which puts a token in front and one at the end, as a template."""
     names: list[str] = []
     tokens: Json = {}
     for key in ("cls", "sep"):
@@ -186,7 +186,7 @@ class _Tokens:
     texts: dict[int, str] = field(init=False)
     """All tokens by id."""
     size: int = field(init=False)
-    """How many of them are pieces: those before the first id that nothing has."""
+    """How many of them are pieces: those with ids below the first unused one."""
     differences: list[Difference] = field(init=False, default_factory=list)
     notes: list[str] = field(init=False, default_factory=list)
 
@@ -203,7 +203,7 @@ class _Tokens:
         self.beyond = tuple((self.texts[id].encode(), id) for id in sorted(self.texts) if id >= self.size)
 
     def _read_added(self) -> None:
-        """The added tokens: their ids are those of the vocabulary, or come after all others."""
+        """Read the added tokens. Their ids are those in the vocabulary, or come after all others."""
         tokens = self.content.get("added_tokens")
         normalizes = bool(steps_of(self.content.get("normalizer"), "normalizers", "normalizer"))
         free = len(self.vocab)
@@ -231,7 +231,7 @@ class _Tokens:
                 self.flags.setdefault(text, ())
 
     def pieces(self) -> Pieces:
-        """The pieces: with scores that merge as the pairs do."""
+        """Return the pieces, with scores that merge as the pairs do."""
         rows = [(self.texts[id], *self._row(self.texts[id])) for id in range(self.size)]
         ordinary = {token: id for id, (token, _, type) in enumerate(rows) if type == PieceType.NORMAL}
         scores, unlike = scores_of(ordinary, self.pairs)
@@ -243,7 +243,7 @@ class _Tokens:
         )
 
     def _row(self, token: str) -> tuple[bytes, PieceType]:
-        """The text and the type of a piece."""
+        """Return the text and the type of a piece."""
         if token in self.special and not self._is_also_made(token):
             if len(token) == 1 and token in self.vocab and is_spelled(token):
                 wrong(f"the added token {shown(token)} has the id of the byte 0x{from_letters(token)[0]:02X}")
@@ -260,7 +260,7 @@ class _Tokens:
         return from_letters(token), PieceType.NORMAL
 
     def _is_also_made(self, token: str) -> bool:
-        """Whether a token that texts are searched for is an ordinary piece, too, of which merges know."""
+        """Whether a token that texts are searched for is also an ordinary piece, which merges make or use."""
         return (
             (token in self.used or len(token) == 1)
             and token in self.vocab
@@ -269,21 +269,21 @@ class _Tokens:
         )
 
     def _compare(self, ordinary: dict[str, int], scores: dict[str, float], unlike: list[str]) -> None:
-        """Find what merges in one of the two libraries only."""
-        # A token that is special here, but is made by merges, or used by them.
+        """Collect the tokens that merge in only one of the two libraries."""
+        # A token that is special here, but that merges make or use.
         others = (self.special.keys() | self.vocab.keys()) - ordinary.keys()
         used = [x + y for x, y in self.pairs if {x, y, x + y} & others]
         if used:
             token = min(used, key=shortest_first)
             reason = f"merges make {token!r}, or use a part of it, which is an added token"
             self.differences.append(Difference(reason, self._shown(token, scores)))
-        # A token that no pair makes, and that two symbols side by side would become here.
+        # A token that no pair makes, but that cpbpe would make of two neighbouring symbols.
         if unlike:
             reason = f"no merges make the token {unlike[0]!r}, and cpbpe would merge its two parts"
             self.differences.append(Difference(reason, self._shown(unlike[0], scores)))
 
     def _shown(self, token: str, scores: dict[str, float]) -> str | None:
-        """The text of a token, if it is one that shows a difference of merges."""
+        """Return the text of a token if the two libraries merge it differently; None otherwise."""
         if not is_spelled(token) or self.whole:
             return None
         try:
@@ -297,7 +297,7 @@ class _Tokens:
 
 
 def dropout_difference(model: Json) -> list[Difference]:
-    """Merges that are skipped at random."""
+    """Return the difference if a file skips merges at random."""
     dropout = model.get("dropout")
     if dropout is None:
         return []
@@ -312,7 +312,7 @@ def dropout_difference(model: Json) -> list[Difference]:
 
 
 def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
-    """The file of a byte-level model as JSON, what some texts get otherwise with it, and notes."""
+    """Return the file of a byte-level model as JSON, the differences, and the notes."""
     content = without_merges(spec)
     names = _names(spec)
     listed = pairs_of(spec)
@@ -322,7 +322,7 @@ def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
 
 
 def without_merges(spec: ModelSpec) -> Json:
-    """The file of a byte-level model but for its merges, which take the most time."""
+    """Return the file of a byte-level model without its merges, which take the most time."""
     names = _names(spec)
     control = {id for id, type in enumerate(spec.pieces.types) if type == PieceType.CONTROL}
     beyond = [(text.decode(), id) for text, id in spec.added]
@@ -353,7 +353,7 @@ def without_merges(spec: ModelSpec) -> Json:
 
 
 def _names(spec: ModelSpec) -> list[str]:
-    """What each piece is called in the file. A piece that cannot be called anything is a ConversionError."""
+    """Return the name of each piece in the file, or raise a ConversionError if a piece cannot have one."""
     names: list[str] = []
     for id, (text, type) in enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True)):
         if type != PieceType.CONTROL:
@@ -378,12 +378,12 @@ def _names(spec: ModelSpec) -> list[str]:
 
 
 def _by_id(spec: ModelSpec, names: list[str]) -> dict[int, str]:
-    """What everything is called, by its id: pieces and added tokens."""
+    """Return the names of all pieces and added tokens, by id."""
     return {**dict(enumerate(names)), **{id: text.decode() for text, id in spec.added}}
 
 
 def _vocab(names: list[str], control: set[int], beyond: list[tuple[str, int]]) -> dict[str, int]:
-    """The vocabulary. Special tokens are only in it if their ids are not those that come next."""
+    """Return the vocabulary. Special tokens at the end are in it only if their ids have gaps."""
     size = len(names)
     while size - 1 in control:
         size -= 1
@@ -398,7 +398,7 @@ def _vocab(names: list[str], control: set[int], beyond: list[tuple[str, int]]) -
 
 
 def _prefix_differences(spec: ModelSpec) -> Iterator[Difference]:
-    """A space in front is put by ByteLevel, for each part that steps before it have cut."""
+    """Yield what differs about a dummy prefix: ByteLevel puts it before each part that earlier steps cut."""
     rules, splitter = spec.normalizer, spec.splitter
     if rules.add_dummy_prefix and rules.prefix_before_space:
         yield Difference("tokenizers puts no space in front of a text that begins with one", " a")

@@ -1,8 +1,8 @@
-"""The tokens and pairs that a tokenizer.json lists for a model of characters, and on which texts they differ.
+"""The tokens and pairs that a tokenizer.json lists for a model of characters, and texts that they get wrong.
 
-`cpbpe.model.pair_ranks` says which pairs can be listed at all, and decides about equal scores. `Names` has
-what pieces are called, `Merging` the pairs, and `Comparison` tries whether something that a file says shows
-in a text.
+`cpbpe.model.pair_ranks` says which pairs can be listed at all, and in which order to list pairs of equal
+scores. `Names` has the names of the pieces in the file, and `Merging` the pairs. `Comparison` tries out
+whether something that a file says changes the ids of a text.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from cpbpe.text.utf8 import text_of
 
 # --- Names ----------------------------------------------------------------------------------------
 #
-# In the other library, a token is found if it is one character of the text, or made by a listed pair; its
-# type does not matter. sentencepiece never finds a CONTROL, UNKNOWN or UNUSED piece that is one character,
-# nor the piece that is one NUL. These are called by another name, with a NUL in front, which is more than one
-# character and made by no pair. (No other piece contains a NUL.) The decoder removes it again.
+# The other library finds a token if it is one character of the text, or if a listed pair makes it; its type
+# does not matter. sentencepiece never finds a CONTROL, UNKNOWN or UNUSED piece that is one character, nor the
+# piece that is one NUL. So the file calls these by another name, with a NUL in front: it is longer than one
+# character, and no pair makes it. (No other piece contains a NUL.) The decoder removes the NUL again.
 #
-# sentencepiece also merges characters that are no pieces; a pair of the other library consists of tokens.
-# Where such a character is a single byte, and the model has BYTE pieces, there is a way (Gemma's files know
-# it): the BYTE piece is called by the character. The text has the same id, and the character is a token.
+# sentencepiece also merges characters that are no pieces, but a pair of the other library consists of tokens.
+# If such a character is a single byte, and the model has BYTE pieces, the file calls the BYTE piece by the
+# character, as Gemma's files do. Then the character is a token, and its id is the same as before.
 
 MAX_USER_DEFINED_MATCHES = 64
-"""sentencepiece looks at this many pieces that begin alike."""
+"""Of the USER_DEFINED pieces that match at one place, sentencepiece looks at this many."""
 
 _NEVER_FOUND = (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.UNUSED)
 
 
 class Names:
-    """The pieces of a model as tokens."""
+    """The names of a model's pieces in the file, where they are tokens."""
 
     def __init__(self, spec: ModelSpec):
         self.spec = spec
@@ -64,17 +64,20 @@ class Names:
             HIDDEN + text if len(text) == 1 and (type in _NEVER_FOUND or text == "\0") else text
             for text, type in zip(self.texts, self.types, strict=True)
         ]
-        """What each is called in the file."""
+        """The name of each piece in the file."""
         bytes = self._bytes_as_characters()
         for character, id in bytes.items():
             self.names[id] = character
         self.bytes = frozenset(bytes)
-        """The characters that BYTE pieces are called by."""
+        """The characters that are names of BYTE pieces."""
         self.has_hidden = any(name[0] == HIDDEN for name in self.names)
-        """Whether a name is another than the text."""
+        """Whether a name begins with a NUL, so that no text finds it."""
 
     def _bytes_as_characters(self) -> dict[str, int]:
-        """The ids of BYTE pieces that are called by a character: one that only longer pieces hold."""
+        """Return the ids of the BYTE pieces to be named by their character, by this character.
+
+        These are the characters that longer pieces contain, but that are no pieces themselves.
+        """
         if not self.spec.byte_fallback:
             return {}
         longer = "".join(text for text in self.ranks if len(text) > 1)
@@ -97,11 +100,11 @@ class Names:
 
     @kept
     def user_defined(self) -> list[str]:
-        """Those that are found in normalized text, in which there may be no spaces."""
+        """Those that can be found in normalized text (if spaces are escaped, it has none)."""
         return [text for text in self.all_user_defined if self.can_be_found(text)]
 
     def can_be_found(self, text: str) -> bool:
-        """Whether normalized text can hold this one."""
+        """Whether normalized text can contain this text."""
         return not (self.spec.normalizer.escape_whitespaces and " " in text)
 
     @kept
@@ -115,7 +118,7 @@ class Names:
 
     @kept
     def characters(self) -> frozenset[str]:
-        """The tokens of one character: all others are unknown."""
+        """The tokens of one character. All other characters are unknown."""
         return frozenset(name for name in self.names if len(name) == 1)
 
     @kept
@@ -130,10 +133,10 @@ class Names:
 
     @kept
     def ranks(self) -> dict[str, float]:
-        """The pieces that merges can make, the lowest rank for the highest score.
+        """The ranks of the pieces that merges may make. The highest score has the lowest rank.
 
-        Scores are compared as sentencepiece does it: by their bits, which also orders -0.0 and NaN. Pieces
-        that hold a user-defined one, or a space that is escaped, are left out: no text can make them.
+        Scores are compared by their bits, as in sentencepiece, which also orders -0.0 and NaN. Pieces that
+        contain a user-defined one, or a space where spaces are escaped, are left out: no text can make them.
         """
         ranks = self.spec.pieces.ranks()
         mergeable = (PieceType.NORMAL, PieceType.UNUSED)
@@ -147,11 +150,11 @@ class Names:
         }
 
     def holds_user_defined(self, text: str) -> bool:
-        """Whether a user-defined piece is somewhere in a text."""
+        """Whether a text contains a user-defined piece."""
         return bool(self.user_defined) and self._finder.split(text.encode()) is not None
 
     def decoder(self) -> Json:
-        """The decoder of the file."""
+        """Return the decoder of the file."""
         spec, surface = self.spec, None
         if spec.unknown_id is not None:
             surface = self.names[spec.unknown_id], spec.unk_surface.decode(errors="replace")
@@ -168,14 +171,14 @@ class Names:
 
     @kept
     def private(self) -> str:
-        """A character for private use that no piece contains."""
+        """A private-use character that no piece contains."""
         characters = set().union(*self.texts, self.spec.unk_surface.decode(errors="replace"))
         private = chain(range(0xE000, 0xF900), range(0xF0000, 0x10FFFE))
         return next(c for c in map(chr, private) if c not in characters)
 
 
 def absent_character(texts: Iterable[str]) -> str:
-    """A character that none of these texts contains, printable if there is one."""
+    """Return a character that none of these texts contains, if possible a printable one."""
     characters = set().union(*texts)
     free = (c for c in map(chr, chain(range(0x21, 0xD800), [0x10FFFD])) if c not in characters)
     first = next(free, chr(0x10FFFD))
@@ -194,27 +197,28 @@ def _decoded(text: bytes, id: int) -> str:
 
 # --- Pairs ----------------------------------------------------------------------------------------
 #
-# Two things come on top of equal scores:
+# Besides equal scores, there are two more reasons why a list of pairs may differ:
 #
 # **Characters that are no tokens.** sentencepiece merges the characters of a text whether they are pieces or
 # not. A pair of the other library consists of two tokens. So a piece with a character that is no token cannot
 # be listed. (Single bytes are tokens if there is byte fallback.)
 #
-# **UNUSED pieces** are merged, and at the end split again into the pair that made them. The list has no such
-# thing. If no other piece is made from an UNUSED one, it can be left out: what is never merged need not be
-# split. But meanwhile its two parts may be merged with their other neighbours. That cannot happen if nothing
-# else is left to merge when it is their turn, that is, if the scores of all UNUSED pieces are below all
-# others. Otherwise, as with equal scores, it is decided by the texts xyz such that (x, y) and (y, z) make
-# pieces: if the two libraries differ on any text, the same proof leads to one of these.
+# **UNUSED pieces.** sentencepiece merges them, and at the end splits them again into the pair that made them.
+# The other library cannot split. If no other piece is made from an UNUSED piece, its pair can be left out of
+# the list, because what is never merged need not be split. But then its two parts remain free to merge with
+# their other neighbours. That cannot happen if nothing else is left to merge when it is their turn, that is,
+# if the scores of all UNUSED pieces are below all others. Otherwise, as with equal scores, the texts xyz such
+# that (x, y) and (y, z) make pieces decide: by the same proof, if the two libraries differ on any text, they
+# differ on one of these.
 
 MAX_SPLIT_DEPTH = 100
-"""sentencepiece splits no further."""
+"""sentencepiece splits UNUSED pieces this many times in a row, and no more."""
 _EQUAL = "of merges with equal scores, tokenizers chooses another one"
 _NO_TOKEN = "sentencepiece merges characters that are no pieces, and tokenizers cannot"
 _UNUSED = "sentencepiece splits UNUSED pieces again, and tokenizers cannot"
 
 UNKNOWN = "\0"
-"""What stands for an unknown character when two results are compared."""
+"""Stands in front of an unknown character when two results are compared."""
 
 
 @dataclass
@@ -223,14 +227,14 @@ class Merging:
 
     names: Names
     made: dict[str, Pair] = field(init=False)
-    """The pieces that can be made, with their pairs, in sentencepiece."""
+    """The pieces that sentencepiece can make, with the pairs that make them."""
     pairs: list[Pair] = field(init=False)
-    """Those to list, in order."""
+    """The pairs to list, in order."""
     differences: list[Difference] = field(init=False)
-    """Why some texts are merged in another way."""
+    """Why some texts merge differently by the list."""
 
     def __post_init__(self) -> None:
-        # 1. Left out are pieces that cannot be listed, and UNUSED ones that no other piece is made of.
+        # 1. Leave out pieces that cannot be listed, and UNUSED pieces from which no other piece is made.
         names, ranks = self.names, self.names.ranks
         self.made = made = pairs_that_make(ranks, by_text(ranks))
         parts: set[str] = set()
@@ -243,7 +247,7 @@ class Merging:
             for piece, pair in wanted.items()
             if all(len(part) > 1 or part in known for part in pair)
         }
-        # 2. The order, and what is wrong with any order.
+        # 2. Choose the order, and collect the differences that remain.
         equal = candidates(listed, ranks)
         order = ordered(listed, ranks, equal)
         self.pairs = [listed[piece] for piece in order]
@@ -260,7 +264,7 @@ class Merging:
                 self.differences.append(Difference(reason, found[1]))
 
     def _parts(self, piece: str) -> Iterator[str]:
-        """All pieces that are made on the way to one."""
+        """Yield the pieces from which a piece is made, directly or not."""
         waiting = [*self.made[piece]]
         while waiting:
             part = waiting.pop()
@@ -271,7 +275,7 @@ class Merging:
     # --- Texts that may differ --------------------------------------------------------------------
 
     def _unused_texts(self, wanted: dict[str, Pair], listed: dict[str, Pair]) -> Iterator[str]:
-        """Texts that can show that UNUSED pieces are split in one library only, the shorter ones first."""
+        """Yield texts that may differ because only one library splits UNUSED pieces, shorter ones first."""
         made, ranks = self.made, self.names.ranks
         yield from _by_length(piece for piece in self.names.unused if piece in wanted)
         dropped = made.keys() - wanted.keys()
@@ -293,10 +297,10 @@ class Merging:
             yield from _by_length(texts)
 
     def _first(self, texts: Iterable[str]) -> tuple[str, str | None] | None:
-        """The first of some normalized texts that is part of one on which the libraries differ, and that one.
+        """Return the first of these normalized texts for which there is a counter-example, and that example.
 
-        If there is no such text, the first of them alone; None if there are none, or all hold a user-defined
-        piece, which is never merged.
+        If there is none for any of them, return the first text and None. Texts that contain a user-defined
+        piece, which is never merged, are skipped; if no others are left, return None.
         """
         first = None
         for text in texts:
@@ -307,9 +311,9 @@ class Merging:
         return first
 
     def counter_example(self, text: str) -> str | None:
-        """A text with this normalized one in it, on which the two libraries differ; None if none is found.
+        """Return a text that contains this normalized one, and on which the two libraries differ, or None.
 
-        What stands around it must not be merged with it. A character of no piece never is.
+        What is put around it must not merge with it: a character that no piece contains never does.
         """
         alone = self.names.absent
         tried = {
@@ -323,10 +327,10 @@ class Merging:
     # --- Both libraries on a text -----------------------------------------------------------------
 
     def differ(self, text: str) -> bool:
-        """Whether a text has other ids in the other library.
+        """Whether a text gets other ids in the other library.
 
-        False also where user-defined pieces matter: in a text that holds one; and, if there are any, in one
-        that is a token, which is not merged then.
+        This is False, too, if user-defined pieces play a part: if the text contains one; or if the model has
+        some and the text is a token, because then (with `ignore_merges`) a token is not merged.
         """
         rewritten = normalized(self.names.spec.normalizer, text)
         if self.names.user_defined and rewritten in self.names.all:
@@ -336,7 +340,7 @@ class Merging:
         return self._fused(self._ours(rewritten)) != self._fused(self._others(rewritten))
 
     def _ours(self, text: str) -> Iterator[str]:
-        """The pieces of a text in sentencepiece; an unknown character has UNKNOWN in front."""
+        """Yield the pieces of a text in sentencepiece; an unknown character has UNKNOWN in front."""
         names = self.names
         waiting = [(symbol, 0) for symbol in reversed(merged(text, by_text(names.ranks)))]
         while waiting:
@@ -348,7 +352,7 @@ class Merging:
                 yield symbol if found or symbol in names.bytes else UNKNOWN + symbol
 
     def pieces_of(self, text: str) -> list[str]:
-        """The pieces of a normalized text in sentencepiece; an unknown character has UNKNOWN in front."""
+        """Return the pieces of a normalized text in sentencepiece; unknown characters follow UNKNOWN."""
         return list(self._ours(text))
 
     def _others(self, text: str) -> Iterator[str]:
@@ -358,7 +362,7 @@ class Merging:
             yield symbol if len(symbol) > 1 or symbol in known else UNKNOWN + symbol
 
     def _fused(self, symbols: Iterable[str]) -> list[str]:
-        """The symbols as ids show them: without byte fallback, unknown characters together are one."""
+        """Join unknown characters that are side by side if, without byte fallback, they have one id."""
         if self.names.spec.byte_fallback:
             return list(symbols)
         return [
@@ -368,7 +372,7 @@ class Merging:
         ]
 
     def unfound(self, name: str) -> list[str] | None:
-        """What a token's text becomes in sentencepiece, if that is not the token itself."""
+        """Return what the text of a token becomes in sentencepiece; None if it is the token itself."""
         if name in self.made and name not in self.names.unused:
             return None
         symbols = list(self._ours(name))
@@ -376,29 +380,29 @@ class Merging:
 
 
 def _by_length(texts: Iterable[str]) -> list[str]:
-    """The shortest first, and always in the same order."""
+    """Sort texts by length, and then alphabetically."""
     return sorted(texts, key=shortest_first)
 
 
 # --- What a file says, tried out ------------------------------------------------------------------
 #
-# A file is refused for what some setting of it does. Whether that shows, and in which text, is tried out
-# here: the text in the error has to have other ids.
+# Some settings of a file may give other ids to some text, and for this the file is refused. The code here
+# tries out whether there is such a text: the text that an error shows must really get other ids.
 
 Ids = list[int | str]
-"""Ids, and unknown characters that become bytes."""
+"""Ids, and unknown characters, which become bytes."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """Something that a file says, and texts to which it may give other ids."""
+    """Something that a file says, and texts to which this may give other ids."""
 
     reason: str
-    """What it says, as `Difference.reason`."""
+    """What it says, worded as a `Difference.reason`."""
     tokens: tuple[str, ...]
-    """Normalized texts in which it shows, if it does, alone or next to something else."""
+    """Normalized texts to try, alone and next to other text."""
     is_certain: bool = True
-    """Whether it makes a difference even if no text is found."""
+    """Whether it counts as a difference even if no text shows it."""
 
 
 @dataclass(frozen=True)
@@ -414,7 +418,7 @@ class Comparison:
     unknown: str | None
     """Its unknown token."""
     ignores_merges: bool
-    """Whether it takes a text whole that is a token."""
+    """Whether it takes a text that is a token whole, without merging."""
     splits: bool
     """Whether it cuts texts before every U+2581."""
 
@@ -423,7 +427,7 @@ class Comparison:
         return Merging(Names(self.spec))
 
     def difference(self, suspect: Suspect) -> Difference | None:
-        """The suspect with a text that shows it; None if it makes no difference."""
+        """Return the suspect as a difference, with a text that shows it; None if it makes no difference."""
         for token in suspect.tokens:
             for text in self._texts(token):
                 if self._differ(text):
@@ -431,7 +435,7 @@ class Comparison:
         return Difference(suspect.reason) if suspect.is_certain else None
 
     def _texts(self, token: str) -> Iterable[str]:
-        """Texts with a token in them, the shortest first."""
+        """Return texts that contain a token, the shortest first."""
         alone = self._merging.names.absent
         texts = {token.replace(SPACE, " "), token}
         if self.spec.normalizer.add_dummy_prefix:
@@ -449,7 +453,7 @@ class Comparison:
         return sorted(filter(None, dict.fromkeys(found)), key=shortest_first)
 
     def _differ(self, text: str) -> bool:
-        """Whether a text has other ids. (False also if it holds a user-defined piece.)"""
+        """Whether a text gets other ids. (False, too, if it contains a user-defined piece.)"""
         rewritten = normalized(self.spec.normalizer, text)
         if self._merging.names.holds_user_defined(rewritten):
             return False
@@ -483,14 +487,14 @@ class Comparison:
 
 # --- Truncation and padding -----------------------------------------------------------------------
 #
-# They change how many ids a text has, and belong to no model.
+# They change how many ids a text has, and no model of cpbpe has such settings.
 
 _LONGEST = 1000
-"""For more tokens no text is made that shows it."""
+"""If a file truncates to more tokens than this, no text is made to show it."""
 
 
 def read_lengths(content: Json, spec: ModelSpec) -> tuple[list[Difference], list[str]]:
-    """What a file does to texts that are too long or too short: differences and notes."""
+    """Return what truncation and padding in a file change: differences and notes."""
     differences, notes = list[Difference](), list[str]()
     truncation, padding = content.get("truncation"), content.get("padding")
     if truncation is not None:
@@ -507,7 +511,7 @@ def read_lengths(content: Json, spec: ModelSpec) -> tuple[list[Difference], list
             differences.append(Difference(reason, ""))
         elif multiple not in (None, 0, 1):
             reason = f"it fills every text up to a multiple of {shown(multiple)} tokens (padding)"
-            differences.append(Difference(reason, _odd_text(multiple, spec)))
+            differences.append(Difference(reason, _unaligned_text(multiple, spec)))
         else:
             notes.append(
                 "tokenizers fills up the shorter texts of a batch (padding); here, "
@@ -516,8 +520,8 @@ def read_lengths(content: Json, spec: ModelSpec) -> tuple[list[Difference], list
     return differences, notes
 
 
-def _odd_text(multiple: Any, spec: ModelSpec) -> str | None:
-    """A text whose tokens are no multiple of a number."""
+def _unaligned_text(multiple: Any, spec: ModelSpec) -> str | None:
+    """Return a text whose number of tokens is no multiple of this number, or None."""
     if type(multiple) is not int or spec.alphabet == "bytes":
         return None
     merging = Merging(Names(spec))
@@ -530,7 +534,10 @@ def _odd_text(multiple: Any, spec: ModelSpec) -> str | None:
 
 
 def _long_text(most: Any, spec: ModelSpec) -> str | None:
-    """A text of more tokens: by turns a character that is a piece, and one that is none and never merges."""
+    """Return a text of more than `most` tokens, or None.
+
+    A character that is a piece alternates with one that no piece contains, so that nothing merges.
+    """
     if spec.alphabet == "bytes":
         return None
     texts = list(map(text_of, spec.pieces.texts))

@@ -1,19 +1,21 @@
-r"""How a byte-level tokenizer.json cuts texts: its pre-tokenizers as patterns, and back.
+r"""How a byte-level tokenizer.json cuts texts: translates its pre-tokenizers into patterns, and back.
 
 The library's steps cut one after the other, as the patterns of a `SplitSpec` do. `ByteLevel` comes last: it
 writes every byte as a letter (see `cpbpe.text.utf8`), and may cut by GPT-2's pattern itself.
 
 That library (0.23.3) uses Oniguruma with the syntax of Ruby; tiktoken and cpbpe's core use the crate
-fancy-regex, and the reference the package regex. The first two have the same Unicode, version 16: `\p{L}`,
-`\p{Han}`, `\s`, `\d` and all other classes that are allowed here are the same code points. Syntax differs:
+fancy-regex, and the reference engine uses the package regex. Oniguruma and fancy-regex have the same version
+of Unicode, 16: `\p{L}`, `\p{Han}`, `\s`, `\d` and all other classes that are allowed here are the same code
+points. But their syntax differs:
 
-- `{1,3}+` is possessive in fancy-regex, and in Ruby's syntax a repeat of a repeat;
-- `$` is the end of the text in one, and the end of any line in the other;
-- in Ruby's syntax a class in a class is part of it, `&&` is an intersection, and there are `[:punct:]`;
-- `\w` is another set of characters, by eight.
+- `{1,3}+` is possessive in fancy-regex, but a repeat of a repeat in Ruby's syntax;
+- `$` is the end of the text in fancy-regex, but the end of any line in Ruby's syntax;
+- in Ruby's syntax, a class inside a class is a part of it, `&&` is an intersection, and there is `[:punct:]`;
+- the characters of `\w` differ, in eight of them.
 
-A pattern is taken apart, and written again with what means the same for all. What is not known here is an
-error that names it. Patterns that need no change stay as they are, so that the core knows the published ones.
+So a pattern is parsed, and written again in syntax that means the same in all three. Anything that is not
+known here is an error that names it. A pattern that needs no change stays exactly as it is, so that the core
+recognizes the published ones.
 """
 
 from __future__ import annotations
@@ -46,23 +48,23 @@ _SCRIPTS = frozenset(
     )
 )
 _BRACKETS = {"punct": r"\p{P}\p{S}", "digit": r"\p{Nd}", "space": r"\s"}
-"""The classes in brackets, `[:punct:]`, that are known, as others write them."""
+"""The known classes of the form `[:punct:]`, in syntax that all three read."""
 _GROUPS = ("(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>")
 _CONTROL = {"r": "\r", "n": "\n", "t": "\t", "f": "\f", "v": "\v"}
 _BRACES = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _CODE = re.compile(r"x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
 _PROPERTY = re.compile(r"([pP])\{(\^?)(\w+)\}")
 _END = r"(?![\s\S])"
-"""The end of the text, in any of the three."""
+"""The end of the text, in syntax that all three read."""
 _MOST_NESTED = 50
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be written in the other syntax, with what it has."""
+    """A pattern cannot be written in the other syntax. The message is the part of it that prevents this."""
 
 
 def from_theirs(pattern: str) -> str:
-    r"""A pattern of Oniguruma for cpbpe; a PatternError says what it has that cpbpe does not know.
+    r"""Translate a pattern of Oniguruma for cpbpe; a PatternError says what in it cpbpe does not know.
 
     >>> from_theirs(r"\p{N}{1,3}| ?[^(\s|[.,!])]+")
     '\\p{N}{1,3}| ?[^(\\s\\|.,!)]+'
@@ -75,7 +77,7 @@ def from_theirs(pattern: str) -> str:
 
 
 def to_theirs(pattern: str) -> str:
-    r"""A pattern of cpbpe for Oniguruma, likewise.
+    r"""Translate a pattern of cpbpe for Oniguruma; a PatternError says what in it cannot be translated.
 
     >>> to_theirs(r"\p{N}{1,3}+|\s++$|\pL")
     '(?>\\p{N}{1,3})|\\s++(?![\\s\\S])|\\p{L}'
@@ -85,7 +87,7 @@ def to_theirs(pattern: str) -> str:
 
 @dataclass
 class _Translation:
-    """One pattern, which is read from left to right."""
+    """The translation of one pattern, which is read from left to right."""
 
     pattern: str
     """What is read."""
@@ -109,12 +111,12 @@ class _Translation:
             self._part()
         if self.open:
             raise PatternError("a group without an end")
-        if self._can_be_empty(0):  # then the library cuts after every character, and tiktoken does not
+        if self._can_be_empty(0):  # the library would cut after every character, but tiktoken would not
             raise PatternError("a way to match nothing")
         return "".join(self.out)
 
     def _can_be_empty(self, begin: int) -> bool:
-        """Whether all parts of an alternative can match nothing, from a part on."""
+        """Whether, from this part on, there is an alternative of which all parts can match nothing."""
         empty = True
         for text, is_empty in zip(self.out[begin:], self.empty[begin:], strict=True):
             if text == "|" and empty:
@@ -133,7 +135,7 @@ class _Translation:
         elif character == "[":
             begin = self.at
             text = self._class()
-            # A class that all read alike stays as it is.
+            # A class that means the same in all three stays as it is.
             given = self.pattern[begin : self.at]
             self._write(given if _is_plain(given) else text, 0)
         elif character == "\\":
@@ -141,7 +143,7 @@ class _Translation:
             is_place = text.startswith("(?")
             self._write(text, length, can_repeat=not is_place, empty=is_place)
         elif character == "$":
-            # At the end of the text for us, and of any line for them.
+            # `$` is the end of the text for us, but the end of any line for them.
             text = _END if self.syntax == "ours" else r"(?![^\n])"
             self._write(text, 1, can_repeat=False, empty=True)
         elif character == "^":
@@ -197,7 +199,7 @@ class _Translation:
             raise PatternError(f"{found[0]}?, which is not the same in Oniguruma")
         if following == "+":
             self._check_repeat()
-            # Possessive for us, and for them a repeat of the repeat.
+            # This is possessive for us, but a repeat of the repeat for them.
             before, after = ("(?>", ")") if self.syntax == "ours" else ("(?:", ")+")
             self.out[-1] = f"{before}{self.out[-1]}{text}{after}"
             self.empty[-1] |= int(least) == 0
@@ -224,7 +226,7 @@ class _Translation:
     # --- Characters and classes -------------------------------------------------------------------
 
     def _escape(self, *, in_class: bool) -> tuple[str, int]:
-        """What an escape at this place is for both, and how long it is."""
+        """Return the escape at this place in syntax that all three read, and how long the original is."""
         rest = self.pattern[self.at + 1 : self.at + 40]
         if not rest:
             raise PatternError(r"a \ at the end")
@@ -256,7 +258,7 @@ class _Translation:
         return f"\\{first}", 2
 
     def _class(self, depth: int = 0) -> str:
-        """A class in brackets, as all write it."""
+        """Return the class in brackets at this place, in syntax that all three read."""
         if depth > _MOST_NESTED:
             raise PatternError(f"more than {_MOST_NESTED} classes in one another")
         negated, items = self._items(depth)
@@ -265,7 +267,7 @@ class _Translation:
         return f"[{'^' if negated else ''}{''.join(items)}]"
 
     def _items(self, depth: int) -> tuple[bool, list[str] | str]:
-        """Whether a class is negated, and what is in it; or all of it, if it is an intersection."""
+        """Return whether a class is negated, and its items, or all of it as text if it is an intersection."""
         self.at += 1
         negated = self.pattern.startswith("^", self.at)
         self.at += negated
@@ -285,7 +287,7 @@ class _Translation:
             raise PatternError("an empty class")
         self.at += 1
         sides.append(items)
-        # A negated class is only known as one side of an intersection.
+        # Inside a class, a negated class is supported only as one side of an intersection.
         if any(
             item.startswith("[^") and (len(sides) == 1 or len(side) > 1) for side in sides for item in side
         ):
@@ -313,7 +315,7 @@ class _Translation:
                 raise PatternError("&& in a class that is in another")
             if not negated:
                 return inner
-            return [f"[^{''.join(inner)}]"]  # `_items` says where it may be
+            return [f"[^{''.join(inner)}]"]  # `_items` checks whether this is allowed here
         low = self._character()
         if len(low) > 2 or low in _CLASSES or not self._is_range():
             return [low]
@@ -345,7 +347,7 @@ _DOUBLED = re.compile(r"&&|--|~~|\|\|")
 
 
 def _is_plain(given: str) -> bool:
-    r"""Whether a class means the same for all, as it is: it has no class in it, nothing doubled, no code."""
+    r"""Whether a class means the same in all three: it has no inner class, doubled sign or code point."""
     inner = given[1:-1].removeprefix("^")
     unescaped = re.sub(r"\\(?:[pP]\{\w+\}|[^xupP])", "", inner)
     return not (set("[]\\") & {*unescaped}) and not _DOUBLED.search(inner) and not unescaped.startswith("-")
@@ -356,7 +358,7 @@ def _value(text: str) -> int:
 
 
 def escaped_character(character: str) -> str:
-    """A character as itself, in a class and outside of one."""
+    """Return a pattern for exactly this character, to use inside a class or outside of one."""
     named = {value: f"\\{name}" for name, value in _CONTROL.items()}
     if character in named:
         return named[character]
@@ -387,19 +389,19 @@ PUNCTUATION_RANGES = tuple(_RANGES.split())
 
 @cache
 def punctuation() -> str:
-    r"""What the pre-tokenizer Punctuation takes for punctuation: a class, without its brackets.
+    r"""Return what the pre-tokenizer Punctuation takes for punctuation: a class, without its brackets.
 
-    These are the signs of ASCII, and what was punctuation in Unicode 8. Newer signs are none for the library,
-    so that `\p{P}` would not be the same. A test asks the library about each character.
+    These are the signs of ASCII, and what was punctuation in Unicode 8. The library does not count newer
+    signs, so `\p{P}` would not be the same. A test asks the library about each character.
 
     >>> len(PUNCTUATION_RANGES), punctuation()[:10]
     (156, '!-/:-@\\[-`')
     """
-    found = []
+    items = []
     for characters in PUNCTUATION_RANGES:
         ends = dict.fromkeys(chr(int(code, 16)) for code in characters.split("-"))
-        found.append("-".join(map(escaped_character, ends)))
-    return "".join(found)
+        items.append("-".join(map(escaped_character, ends)))
+    return "".join(items)
 
 
 # --- Pre-tokenizers -------------------------------------------------------------------------------
@@ -407,17 +409,17 @@ def punctuation() -> str:
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The pattern that ByteLevel has, unless `use_regex` is off."""
 _NUMBERS = r"\p{N}𑷠-𑷩𖿴-𖿶"
-"""What Digits takes for numbers: two more sets of digits, which are new in Unicode 17."""
+"""What Digits takes for numbers: those of Unicode 16, and two sets of digits that are new in Unicode 17."""
 _OURS = MappingProxyType(
     {to_theirs(pattern): pattern for pattern in PATTERNS.values()} | {GPT2: PATTERNS["gpt2"]}
 )
-"""The named patterns by what they are in files."""
+"""The named patterns, by their form in files."""
 _TAKES_ALL = frozenset(_OURS)
 """Patterns that match every text from its beginning to its end."""
 
 
 def splitter_of(steps: list[Json]) -> SplitSpec | None:
-    """The patterns of pre-tokenizers, the last of which is ByteLevel."""
+    """Return the patterns of pre-tokenizers, the last of which is ByteLevel."""
     patterns: list[str] = []
     for step in steps[:-1]:
         patterns += _patterns_of(step)
@@ -453,7 +455,7 @@ def _patterns_of(step: Json) -> list[str]:  # noqa: RET503 (`wrong` raises an er
 
 
 def _split(step: Json) -> str:  # noqa: RET503 (likewise)
-    """The pattern of a Split: its matches are chunks, and so is what is between them."""
+    """Return the pattern of a Split. Its matches are chunks, and so is the text between two matches."""
     given = member(step, "pattern", dict, "pre_tokenizer.Split")
     behavior = member(step, "behavior", str, "pre_tokenizer.Split")
     inverted = member(step, "invert", bool, "pre_tokenizer.Split", False)
@@ -486,20 +488,20 @@ _MERGED = {
     "MergedWithNext": "[{0}]?[^{0}]+|[{0}]",
     "Contiguous": "[{0}]+",
 }
-"""What a behavior is for a single character, or for one of several."""
+"""The pattern for each behavior of a Split at a single character, or at any character of a class."""
 _MERGED_TEXTS = {
     "MergedWithPrevious": r"(?:(?!{0})[\s\S])+(?:{0})?|{0}",
     "MergedWithNext": r"(?:{0})?(?:(?!{0})[\s\S])+|{0}",
     "Contiguous": "(?:{0})+",
 }
-"""What it is for a text of several."""
+"""The pattern for each behavior of a Split at a text of several characters."""
 PUNCTUATION = ("Isolated", *_MERGED)
-"""The behaviors of Punctuation that keep all."""
+"""The behaviors of Punctuation that keep all of the text."""
 
 
 @cache
 def _punctuation(behavior: str) -> str:
-    """The pattern of Punctuation."""
+    """Return the pattern of Punctuation with this behavior."""
     return _MERGED.get(behavior, "[{0}]").format(punctuation())
 
 
@@ -513,12 +515,12 @@ def _from_theirs(text: str) -> str:
 
 
 def is_only_step(splitter: SplitSpec | None) -> bool:
-    """Whether ByteLevel cuts texts alone."""
+    """Whether only ByteLevel cuts texts, without steps before it."""
     return splitter is None or (not splitter.then and splitter.pattern in (PATTERNS["gpt2"], GPT2))
 
 
 def pre_tokenizer_of(spec: ModelSpec) -> Json:
-    """The pre-tokenizers of a byte-level model. A pattern that cannot be written is a ConversionError."""
+    """Return the pre-tokenizers of a byte-level model, or raise a ConversionError if a pattern has none."""
     prefix, patterns = spec.normalizer.add_dummy_prefix, spec.patterns
     steps: list[Json] = []
     uses_gpt2 = bool(patterns) and patterns[-1] in (PATTERNS["gpt2"], GPT2)

@@ -39,7 +39,7 @@ from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 
 _UNKNOWN = "<unk>"
 _TRIED = 100
-"""On this many texts it is tried whether something shows."""
+"""How many texts are tried at most to show a difference."""
 _OTHERS = {
     "Unigram": "it is a Unigram model",
     "WordPiece": "it is a WordPiece model (as in BERT)",
@@ -55,16 +55,16 @@ _KINDS: dict[str, type] = {
     "vocab": dict,
     "merges": list,
 }
-"""What a BPE model has."""
+"""The members of a BPE model, with their types."""
 _BYTES = frozenset(piece.decode() for piece in validity.BYTE_PIECES)
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a tokenizer.json, which gives the ids that `tokenizers` does.
+    """Return the model in a tokenizer.json, which gives the ids that `tokenizers` does.
 
     A ModelError says what SentencePiece BPE cannot do at all, or what is wrong with the file. If some text
-    would get other ids, a ConversionError says why; with `allow_differences`, this is listed in the result.
-    What is different only in texts that spell out an added token, or in decoding, is a note.
+    would get other ids, a ConversionError says why; with `allow_differences`, the result lists it instead.
+    A difference only in decoding, or only in texts that spell out an added token, becomes a note.
     """
     # 1. The parts of the file.
     content = FILE.parsed(data, unique=True)
@@ -98,7 +98,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         ),
     )
     validity.check(spec)
-    # 3. What is not the same.
+    # 3. The differences.
     of_lengths, notes_of_lengths = read_lengths(content, spec)
     differences = [*steps.differences, *vocabulary.differences, *of_lengths]
     if vocabulary.suspects:
@@ -117,7 +117,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
 
 
 def decoder_note(content: Json, names: Names) -> str | None:
-    """What is different in decoding, or None."""
+    """Return a note that decoding may differ; None if it does not."""
     steps = steps_of(content.get("decoder"), "decoders", "decoder")
     if steps == names.decoder()["decoders"]:
         return None
@@ -164,13 +164,13 @@ class _Vocabulary:
     vocab: dict[str, int] = field(init=False)
     added: Added = field(init=False)
     bytes: dict[str, str] = field(init=False)
-    """Tokens that stand for BYTE pieces, which the vocabulary does not have by their own names."""
+    """The names of BYTE pieces that the vocabulary lacks, by the one-character tokens that stand for them."""
     rows: list[tuple[str, PieceType]] = field(init=False)
-    """The text and the type of each piece, as far as they do not depend on the merges."""
+    """The text and the type of each piece, before the merges are considered."""
     differences: list[Difference] = field(init=False, default_factory=list)
-    """What is never the same."""
+    """Certain differences."""
     suspects: list[Suspect] = field(init=False, default_factory=list)
-    """What may not be the same."""
+    """Possible differences, which are to be tried on texts."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -178,7 +178,7 @@ class _Vocabulary:
         self.unknown = member(model, "unk_token", str, "model", "") or None
         self.vocab = vocab = _checked_vocab(member(model, "vocab", dict, "model"))
         if self.unknown is None and self.byte_fallback and _UNKNOWN in vocab:
-            self.unknown = _UNKNOWN  # transformers leaves out the name, because no text needs the token
+            self.unknown = _UNKNOWN  # transformers omits unk_token if byte fallback makes it unnecessary
         self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
         made = {left + right for left, right in self.pairs}
         self.added = read_added(self.allow_added, vocab, self.steps, self.unknown, made)
@@ -196,7 +196,7 @@ class _Vocabulary:
         self._settings()
 
     def _settings(self) -> None:
-        """What the model's own settings do that SentencePiece does not."""
+        """Collect what the settings of the model do that SentencePiece does not."""
         model, unknown = self.model, self.unknown
         self.differences += dropout_difference(model)
         if not self.byte_fallback:
@@ -217,7 +217,7 @@ class _Vocabulary:
             )
 
     def text_of(self, token: str) -> str:
-        """The text of a piece that may be called by another name."""
+        """Return the text of a token: its name without the NUL that hides it from texts."""
         return token[1:] if len(token) > 1 and token[0] == HIDDEN else token
 
     def _row(self, token: str, id: int) -> tuple[str, PieceType]:
@@ -242,9 +242,10 @@ class _Vocabulary:
         return text, PieceType.UNUSED if hidden else PieceType.NORMAL
 
     def pieces(self) -> Pieces:
-        """The pieces: with scores that merge as the pairs do."""
-        # 1. What the pairs make, in their order. Other tokens that sentencepiece would make are UNUSED, with
-        #    the lowest scores: then they merge when nothing else does, and are split again.
+        """Return the pieces, with scores that merge as the pairs do."""
+        # 1. The pieces that the pairs make, in the order of the pairs. A token that no pair makes, but that
+        #    sentencepiece would make, becomes UNUSED and gets one of the lowest scores. So it is made only
+        #    when nothing else can be merged, and is split again.
         rows = self.rows
         ranks = ranks_of((text for text, _ in rows), self.pairs)
         normal = {text for text, type in rows if type == PieceType.NORMAL}
@@ -268,7 +269,7 @@ class _Vocabulary:
         return Pieces.of_lists([text.encode() for text, _ in rows], scores, types)
 
     def _refuse_made(self, ranks: dict[str, float]) -> None:
-        """Tokens that merging makes, or that are found whole, only in the other library."""
+        """Collect the tokens that only the other library makes by merging, or takes whole."""
         never = {text for text, type in self.rows if type in (PieceType.UNKNOWN, PieceType.BYTE)}
         made = [text for text in never if text in ranks]
         made += [x + y for x, y in self.pairs if x in never or y in never]
@@ -310,7 +311,7 @@ def _checked_vocab(vocab: Json) -> dict[str, int]:
 
 
 def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> dict[Pair, float]:
-    """The ranks of pairs. One that is listed twice has the last one, as in the library."""
+    """Return the ranks of pairs. A pair that is listed twice has the rank of the last, as in the library."""
     ranks: dict[Pair, float] = {}
     for place, merge in enumerate(merges):
         if type(merge) is not type(merges[0]):
@@ -331,10 +332,10 @@ def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> d
 
 
 def _refuse_others(model: Json) -> None:
-    """Raise a ModelError for other kinds of models, by name, and for a value of another type.
+    """Raise a ModelError that names the kind of a model that is not BPE, or a value that has a wrong type.
 
-    A file without model.type is a BPE model only if everything fits one: with a single value that does not,
-    the library takes it for a list of words, without an error.
+    A file without model.type is a BPE model only if every value fits one. If a single value does not, the
+    library takes the file for a list of words, without an error.
     """
     kind = model.get("type")
     if kind is None and "vocab" not in model:

@@ -1,9 +1,10 @@
-r"""What a tokenizer.json of a model of characters does to a text, step by step: from options, and back.
+r"""The steps by which a tokenizer.json of a model of characters rewrites text: made from options, and read.
 
 The other library has no options for spaces, but a list of steps: a normalizer, pre-tokenizers, a decoder.
-What is written here is recognized by writing it again, for each combination of options. Of what others write,
-those forms are known that do the same, or nearly: Llama's (Prepend and Replace), Mistral's (Metaspace) and
-Gemma's (Replace, and a Split at spaces, of which none are left).
+Steps that were written here are recognized by writing them again for each combination of options. Three forms
+that other programs write do the same, or nearly, and are recognized, too: Llama's (Prepend and Replace),
+Mistral's (Metaspace) and Gemma's (Replace, and then a Split at spaces, which never matches, because Replace
+has left none).
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ member, typed, shown, wrong = FILE.member, FILE.typed, FILE.shown, FILE.wrong
 
 SPACE = "▁"
 HIDDEN = "\0"
-"""What the names of tokens that no text may find begin with."""
+"""The first character of the names of tokens that must not be found in texts."""
 
 _META = re.compile(r"[\\^$.|?*+()\[\]{}]")
 
 
 def type_of(step: Any, where: str) -> str:
-    """The type of a normalizer, a pre-tokenizer, a decoder or a post-processor."""
+    """Return the type of a normalizer, a pre-tokenizer, a decoder or a post-processor."""
     return member(typed(step, dict, where), "type", str, where)
 
 
 def steps_of(step: Any, name: str, where: str) -> list[Json]:
-    """The steps of a sequence, however nested; a single step; nothing for null."""
+    """Return the steps of a sequence, even if nested; a single step as a list; an empty list for null."""
     if step is None:
         return []
     if type_of(step, where) != "Sequence":
@@ -57,24 +58,24 @@ def steps_of(step: Any, name: str, where: str) -> list[Json]:
 
 
 def replace_text(text: str, by: str) -> Json:
-    """A step that replaces a text."""
+    """Return a step that replaces a text."""
     return {"type": "Replace", "pattern": {"String": text}, "content": by}
 
 
 def replace_regex(pattern: str, by: str) -> Json:
-    """A step that replaces what a regular expression matches."""
+    """Return a step that replaces what a regular expression matches."""
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": by}
 
 
 def sequence(name: str, steps: Sequence[Json]) -> Json | None:
-    """Several steps as one; a single one as it is."""
+    """Return several steps as one sequence, a single step as it is, and None for none."""
     if len(steps) < 2:
         return steps[0] if steps else None
     return {"type": "Sequence", name: list(steps)}
 
 
 def escaped(text: str) -> str:
-    r"""A text as a regular expression of the other library.
+    r"""Return a regular expression of the other library that matches exactly a text.
 
     >>> escaped("a.b")
     'a\\.b'
@@ -83,7 +84,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(pattern: str) -> str:
-    r"""The inverse.
+    r"""Return the text that `escaped` was given.
 
     >>> unescaped(escaped("a.\\n"))
     'a.\\n'
@@ -94,20 +95,21 @@ def unescaped(pattern: str) -> str:
 # --- Spaces ---------------------------------------------------------------------------------------
 #
 # - *Prepend* puts U+2581 in front of every text that is not empty, as sentencepiece does. The pre-tokenizer
-#   *Metaspace* does not, if a space is there already: it is for models with `prefix_before_space` off. Its
-#   scheme "first" leaves out the prefix after special tokens, "always" does not.
-# - *Replace* with a regular expression removes spaces at both ends, and makes one of several. sentencepiece
-#   looks for spaces at the beginning before it escapes them, and at the end afterwards. So at the end it also
-#   removes a U+2581 that was in the text itself.
-# - In the decoder, *Replace* sees one token after the other until *Fuse* joins them. So a U+2581 that is not
-# the first character of its token can become a space before that; what is left afterwards at the beginning of
-# the text is what decoding drops.
-# - A token whose name begins with NUL is one that must not be found in text (see `names`). The decoder
-# removes   the NUL.
+#   *Metaspace* does not if the text already begins with a space, so it is for models with
+#   `prefix_before_space` off. With its scheme "first", text after a special token gets no prefix; with
+#   "always" it does.
+# - *Replace* with a regular expression removes spaces at both ends, and makes one space of several.
+#   sentencepiece removes spaces at the beginning before it escapes them, and at the end afterwards. So at the
+#   end it also removes a U+2581 that was in the text itself.
+# - In the decoder, *Replace* sees one token at a time until *Fuse* joins them. So before Fuse, it can turn
+#   each U+2581 that is not the first character of its token into a space. The U+2581 that is then at the
+#   beginning of the whole text is the one that decoding drops.
+# - If the name of a token begins with NUL, texts must not find the token (see `merging.Names`). The decoder
+#   removes the NUL.
 
 
 def normalizer_of(spec: NormalizerSpec) -> Json | None:
-    """The normalizer for a model's options, without its charsmap; None if there is nothing to do.
+    """Return the normalizer for a model's options, without its charsmap; None if there is nothing to do.
 
     >>> normalizer_of(NormalizerSpec(add_dummy_prefix=False, remove_extra_whitespaces=False))
     {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '▁'}
@@ -133,19 +135,22 @@ def normalizer_of(spec: NormalizerSpec) -> Json | None:
 
 
 def by_metaspace(spec: NormalizerSpec) -> bool:
-    """Whether the dummy prefix is what the pre-tokenizer Metaspace does."""
+    """Whether the pre-tokenizer Metaspace puts the dummy prefix in front."""
     prefix = spec.add_dummy_prefix and not spec.suffix
     return prefix and spec.escape_whitespaces and not spec.prefix_before_space
 
 
 def metaspace_of(after_special: bool) -> Json:
-    """The pre-tokenizer Metaspace, which escapes spaces, too. `after_special`: a prefix also after these."""
+    """Return the pre-tokenizer Metaspace, which also escapes spaces.
+
+    `after_special` says whether text after a special token gets a prefix.
+    """
     scheme = "always" if after_special else "first"
     return {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": False}
 
 
 def normalized(spec: NormalizerSpec, text: str) -> str:
-    """A text as sentencepiece rewrites it, if there is no charsmap and nothing user-defined in it.
+    """Return a text as sentencepiece rewrites it, if there is no charsmap and it has no user-defined pieces.
 
     >>> normalized(NormalizerSpec(), "  a   b ▁")
     '▁a▁b'
@@ -175,7 +180,8 @@ def drops_space(spec: NormalizerSpec) -> bool:
 def decoder_of(
     spec: NormalizerSpec, byte_fallback: bool, surface: tuple[str, str] | None, has_hidden: bool, unused: str
 ) -> Json:
-    """The decoder. `surface` is the UNKNOWN token with its text; `unused` is a character of no token.
+    """Return the decoder. `surface` is the name of the UNKNOWN token and the text that it is decoded to;
+    `unused` is a character that no token contains.
 
     With byte fallback, this is the usual decoder of Llama's files, whose last step removes one space: the ids
     of a text with a dummy prefix always begin with a U+2581. Without byte fallback, they may begin with the
@@ -194,7 +200,7 @@ def decoder_of(
         strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
         steps += [replace_text(SPACE, " "), *fallback, fuse, strip]
     else:
-        # With remove_extra_whitespaces, one is dropped from every token until there is text.
+        # With remove_extra_whitespaces, every token loses a space until there is text.
         dropped = rf"\A{SPACE}+" if spec.remove_extra_whitespaces else rf"\A{SPACE}"
         inner = replace_regex(rf"(?<!\A){SPACE}", " ")
         steps += [inner, *fallback, fuse, replace_regex(dropped, ""), replace_text(SPACE, " ")]
@@ -205,16 +211,16 @@ def decoder_of(
 
 # --- Charsmaps ------------------------------------------------------------------------------------
 #
-# The other library applies the rules to user-perceived characters, not to the longest text that has a rule. A
-# character of fewer than six bytes is looked up as a whole. If a rule matches the beginning of it, all of it
-# is replaced: the accent after a letter that has a rule is lost.
+# sentencepiece replaces the longest text for which there is a rule. The other library goes from one
+# user-perceived character to the next, and looks up each that has fewer than six bytes as a whole. If a rule
+# matches only its beginning, all of it is replaced: an accent after a letter that has a rule is lost.
 
 _ACCENT = "\u0323"
-"""A combining mark that few rules have to do with: a dot below."""
+"""A combining mark that occurs in few rules: a dot below."""
 
 
 def precompiled(charsmap: bytes) -> Json:
-    """The step that holds a charsmap. The library cannot load one whose replacements are not UTF-8."""
+    """Return the step that holds a charsmap. The library cannot load one whose replacements are not UTF-8."""
     try:
         charsmap[4 + int.from_bytes(charsmap[:4], "little") :].decode()
     except UnicodeDecodeError:
@@ -226,7 +232,7 @@ def precompiled(charsmap: bytes) -> Json:
 
 
 def charsmap_of(step: Json) -> bytes | None:
-    """The charsmap that a step holds, or None if it cannot be read."""
+    """Return the charsmap that a step holds, or None if it cannot be read."""
     try:
         return b64decode(step["precompiled_charsmap"], validate=True)
     except (Error, KeyError, TypeError, ValueError):
@@ -234,10 +240,10 @@ def charsmap_of(step: Json) -> bytes | None:
 
 
 def lost_accent(blob: bytes, known: frozenset[str]) -> str | None:
-    """A letter with a rule and an accent, which the other library loses; None if there is none.
+    """Return a letter that has a rule, with an accent that the other library loses; None if there is none.
 
-    What the letter is rewritten to must end in a character that is `known`: two unknown characters side by
-    side are one token, with or without the accent.
+    The replacement of the letter must end in a character that is `known`. Otherwise the accent would not
+    show, because two unknown characters side by side are one token.
     """
     charsmap = Charsmap(blob, trusted=True)
     accent = _ACCENT.encode()
@@ -260,17 +266,17 @@ def lost_accent(blob: bytes, known: frozenset[str]) -> str | None:
 # --- User-defined pieces --------------------------------------------------------------------------
 #
 # sentencepiece looks for these pieces in the normalized text, the longest first, and merges nothing across
-# them. In the other library, `Split` cuts the normalized text, and `ignore_merges` takes a part that is a
-# token as it is. So a first Split isolates the pieces. (Added tokens would not do: they are looked for before
-# the dummy prefix is there, or, if they are to be normalized, with a prefix of their own.)
+# them. In the other library, `Split` cuts the normalized text, and with `ignore_merges` a part that is a
+# token becomes that token. So a first Split isolates the pieces. (Added tokens would not do: they are looked
+# for before the dummy prefix is there, or, if they are to be normalized, with a prefix of their own.)
 #
-# But then other tokens that no merge makes, such as the text `<0x41>`, would be taken whole, too, when such a
-# text stands between two user-defined pieces. So a second Split cuts a part that is the text of such a token
-# at a place where nothing is merged anyway.
+# But with `ignore_merges`, other tokens that no merge makes, such as `<0x41>`, would become tokens, too, when
+# their text stands alone between two user-defined pieces. So a second Split cuts such a text at a place where
+# nothing is merged anyway.
 
 
 def splits_of(pieces: Iterable[str], cuts: Mapping[str, int]) -> list[Json]:
-    """The pre-tokenizers for user-defined pieces, and for texts that have to be cut at these places."""
+    """Return the pre-tokenizers that isolate user-defined pieces, and that cut texts at the given places."""
     pieces = sorted(pieces)
     if not pieces:
         return []
@@ -286,9 +292,8 @@ def _split(pattern: str) -> Json:
 
 
 def _alternatives(words: list[str]) -> str:
-    r"""A regular expression that matches the longest of sorted words; what begins alike is written once.
-
-    A list of 16,000 alternatives takes 85 times as long to search for.
+    r"""Return a regular expression that matches the longest of sorted words. It has common beginnings once:
+    a plain list of 16,000 alternatives takes 85 times as long to search for.
 
     >>> _alternatives(["a.", "a.bc", "a.bd"])
     'a\\.(?:b(?:c|d))?'
@@ -306,7 +311,7 @@ def _alternatives(words: list[str]) -> str:
 
 
 def pieces_of(steps: Sequence[Any]) -> list[str] | None:
-    """The user-defined pieces of pre-tokenizers of this kind, or None if they are of another."""
+    """Return the user-defined pieces that pre-tokenizers of `splits_of` isolate; None if they are others."""
     first = steps[0] if steps else None
     if not isinstance(first, dict) or first.get("type") != "Split":
         return None
@@ -318,7 +323,7 @@ def pieces_of(steps: Sequence[Any]) -> list[str] | None:
 
 
 def _words(pattern: str) -> list[str] | None:
-    """The words that a pattern of `_alternatives` stands for; None if it is not one."""
+    """Return the words from which `_alternatives` makes this pattern; None if it makes no such pattern."""
     # What has been read of each group that is open: its finished alternatives, and the one being read.
     done: list[list[str]] = [[]]
     current: list[list[str]] = [[""]]
@@ -368,28 +373,28 @@ _DOUBLE = replace_regex(rf"\A{SPACE}", SPACE * 2)
 
 @dataclass
 class Steps:
-    """What the steps of a file come to."""
+    """The normalizer and pre-tokenizer of a file, as options."""
 
     normalizer: NormalizerSpec
     """The options."""
     user_defined: frozenset[str] | None = None
-    """The pieces that the pre-tokenizer isolates; None if it does not."""
+    """The pieces that the pre-tokenizer isolates; None if it isolates none."""
     isolating: list[Json] = field(default_factory=list)
-    """The steps that do so."""
+    """The steps that isolate them."""
     normalizes: bool = False
-    """Whether the file has a normalizer, besides what its pre-tokenizer does."""
+    """Whether the file has a normalizer. (Its pre-tokenizer may rewrite text, too.)"""
     in_two_steps: bool = False
-    """Whether its normalizer and its pre-tokenizer put the prefix in front together."""
+    """Whether its normalizer and its pre-tokenizer each do a part of putting the prefix in front."""
     splits: bool = False
-    """Whether nothing is merged across the beginning of a U+2581."""
+    """Whether the file cuts texts before every U+2581, so that nothing is merged across this place."""
     options: dict[str, bool] = field(default_factory=dict)
-    """What the file asks for, as `Carried.options`."""
+    """The options that the file asks for, as in `Carried.options`."""
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def read_steps(content: Json) -> Steps:
-    """The normalizer and the pre-tokenizer of a file. Those that a model cannot have are a ModelError."""
+    """Read the normalizer and the pre-tokenizer of a file; a ModelError if a model cannot have them."""
     normalizers = steps_of(content.get("normalizer"), "normalizers", "normalizer")
     pre_tokenizers = steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer")
     charsmap = b""
@@ -412,17 +417,18 @@ def read_steps(content: Json) -> Steps:
         found.normalizer, charsmap=charsmap, name="precompiled" if charsmap else "identity"
     )
     found.normalizes = bool(content.get("normalizer"))
-    if drops_space(found.normalizer):  # the decoder sees all tokens of a text at once, special ones included
+    # The decoder joins all tokens, special ones too, so it drops a space only at the very beginning.
+    if drops_space(found.normalizer):
         found.options[KEEPS_SPACE] = True
     found.differences += differences
     return found
 
 
 def _spaces(steps: list[Json]) -> NormalizerSpec:  # noqa: RET503 (`_cannot` raises an error)
-    """The options of which the writer makes these steps."""
+    """Return the options for which `normalizer_of` returns these steps."""
     given = steps
     prepend = {"type": "Prepend", "prepend": SPACE}
-    if steps == [_ESCAPE, prepend]:  # the other way round is the same
+    if steps == [_ESCAPE, prepend]:  # the order of these two makes no difference
         given = [prepend, _ESCAPE]
     for flags in product((False, True), repeat=5):
         prefix, remove, escape, suffix, before_space = flags
@@ -438,7 +444,7 @@ def _spaces(steps: list[Json]) -> NormalizerSpec:  # noqa: RET503 (`_cannot` rai
 
 
 def _metaspace(normalizers: list[Json], step: Json) -> Steps:
-    """The pre-tokenizer Metaspace, which escapes spaces and puts a prefix in front, unless one is there."""
+    """Read the pre-tokenizer Metaspace. It escapes spaces, and puts a prefix in front unless one is there."""
     if step.get("replacement") != SPACE:
         _cannot("pre-tokenizer", [step])
     scheme = step.get("prepend_scheme")
@@ -446,7 +452,8 @@ def _metaspace(normalizers: list[Json], step: Json) -> Steps:
         scheme = "always" if step.get("add_prefix_space", True) else "never"
     if scheme not in ("always", "first", "never"):
         wrong(f"pre_tokenizer.prepend_scheme must be always, first or never, and is {shown(scheme)}")
-    # Two steps together do what sentencepiece does: a text that begins with a space gets a second one.
+    # A normalizer that doubles the first space, and then Metaspace, together do what sentencepiece does: a
+    # text that begins with a space gets a second one.
     is_doubled = scheme == "always" and normalizers[-1:] == [_DOUBLE]
     rules = _spaces((normalizers[:-1] if is_doubled else normalizers) or [_ESCAPE])
     if not rules.escape_whitespaces or rules.suffix:
@@ -488,7 +495,7 @@ def _pattern(step: Json) -> str:
 
 
 def unknown_surface(content: Json, unknown: str | None, is_special: bool, byte_fallback: bool) -> bytes:
-    """The text that the UNKNOWN token is decoded to."""
+    """Return the text that the UNKNOWN token is decoded to."""
     steps = steps_of(content.get("decoder"), "decoders", "decoder")
     pattern = {"Regex": rf"\A{escaped(unknown or '')}\z"}
     for step in steps:

@@ -31,11 +31,11 @@ _NONE = "there is no tokenizer.json that is exactly this model"
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """The tokenizer.json of a model, with which `tokenizers` returns the ids that sentencepiece does.
+    """Return the tokenizer.json of a model, with which `tokenizers` returns the ids that sentencepiece does.
 
     If the model carries the options `add_bos` or `add_eos`, a post-processor puts these pieces around every
-    text. If some text would get other ids, or its ids another text, a ConversionError says why; with
-    `allow_differences` the file is made, and what differs is listed in the result.
+    text. If some text would get other ids, or its ids would decode to another text, a ConversionError says
+    why; with `allow_differences`, the file is made, and the result lists what differs.
     """
     validity.check(spec)
     if spec.alphabet == "bytes":
@@ -83,13 +83,13 @@ def _dumped(content: Json) -> bytes:
 
 
 def isolating(spec: ModelSpec) -> list[Json]:
-    """The pre-tokenizers for the USER_DEFINED pieces of a model."""
+    """Return the pre-tokenizers that isolate the USER_DEFINED pieces of a model."""
     names = Names(spec)
     return splits_of(names.user_defined, _cuts(Merging(names), []) if names.user_defined else {})
 
 
 def pre_tokenizer(spec: ModelSpec) -> Json | None:
-    """The pre-tokenizer of a model's file."""
+    """Return the pre-tokenizer of a model's file."""
     names = Names(spec)
     return _pre_tokenizer(names, _cuts(Merging(names), []) if names.user_defined else {})
 
@@ -114,7 +114,10 @@ def _normalizer(spec: ModelSpec) -> Json | None:
 
 
 def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
-    """Where the texts of tokens that no text becomes are cut, see `user_defined`."""
+    """Return where to cut the texts of tokens that sentencepiece finds in no text.
+
+    `steps` explains this in its section "User-defined pieces".
+    """
     names = merging.names
     unfound = {
         name: symbols
@@ -124,7 +127,7 @@ def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
         and not names.holds_user_defined(name)
         and (symbols := merging.unfound(name))
     }
-    # A special token is found anyway, if it may be; and unknown characters are the UNKNOWN token.
+    # The other library finds special tokens anyway, and the text of the UNKNOWN token is unknown anyway.
     harmless = {*names.control}
     if names.spec.unknown_id is not None and not names.spec.byte_fallback:
         harmless.add(names.names[names.spec.unknown_id])
@@ -149,7 +152,7 @@ def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
 
 
 def _other_differences(names: Names, merging: Merging) -> Iterator[Difference]:
-    """What is not about merging."""
+    """Yield the differences that have nothing to do with merging."""
     spec = names.spec
     rules = spec.normalizer
     if rules.charsmap:
@@ -195,7 +198,10 @@ def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file: of its tokens. (The merges are proved, and the other library tries them.)"""
+    """Return what is wrong with the tokens of a written file; "" if nothing is.
+
+    (The merges are proved to be right, and tests try them with the other library.)
+    """
     content: Any = json.loads(written.data)
     vocab: dict[str, int] = content["model"]["vocab"]
     rows = enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True))
@@ -213,6 +219,6 @@ def read_back(spec: ModelSpec, written: Written) -> str:
 
 
 def _possible_names(text: str, type: int) -> tuple[str, ...]:
-    """What a file may call a piece."""
+    """Return the names that a piece may have in a file."""
     character = (chr(int(text[3:5], 16)),) if type == PieceType.BYTE else ()
     return (text, HIDDEN + text, *character)
