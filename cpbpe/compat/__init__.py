@@ -3,7 +3,8 @@
 `cpbpe.compat.transformers` has a tokenizer class for transformers, `cpbpe.compat.tokenizers` the calls of
 `tokenizers.Tokenizer`, `cpbpe.compat.tiktoken` the package tiktoken, `cpbpe.compat.minbpe` the tokenizers
 of a lecture, and `cpbpe.compat.sentencepiece` the interface of sentencepiece. Programs import them by these
-names. For code that cannot be changed, for example in a library, `install` gives one the name of the package:
+names. For code that cannot be changed, for example in a library, `install` makes imports of the package find
+cpbpe's module:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install(replace=True)
@@ -26,9 +27,9 @@ _SUBMODULES = {
     "tiktoken": ("core", "load", "model", "registry"),
     "tokenizers": ("decoders", "processors"),
 }
-"""The packages whose name can be given away, and the modules in them that programs import."""
+"""The packages that `install` can replace, and their submodules that programs import."""
 _before: dict[str, dict[str, ModuleType]] = {}
-"""For each name that was given away: the modules that had it before."""
+"""For each package that is replaced: the modules that were imported before."""
 
 
 def install(*names: str, replace: bool = False) -> None:
@@ -40,7 +41,7 @@ def install(*names: str, replace: bool = False) -> None:
     Whether the package is installed does not matter. A second call does nothing. Other processes, such as
     those that multiprocessing spawns, must call it themselves.
     """
-    # What can fail comes first, so that a failure leaves everything as it was.
+    # Everything that can fail is done first, so that a failure leaves everything as it was.
     wanted = {}
     for name in _checked(names) or ("sentencepiece",):
         ours = importlib.import_module(f"cpbpe.compat.{name}")
@@ -87,7 +88,7 @@ def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _modules_of(name: str) -> dict[str, ModuleType]:
-    """What is imported of a package."""
+    """The modules of a package that are imported."""
     return {
         other: module
         for other, module in sys.modules.items()

@@ -35,7 +35,7 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 __all__ = ["CpbpeTokenizer"]
 
 _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
-"""Before version 5, transformers has one method for batches and another for single texts."""
+"""Whether batches and single texts have separate methods, as in transformers before version 5."""
 
 _ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
 """The options that decide which tokens go around a text."""
@@ -157,8 +157,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         known = self.get_vocab()
         if len(known) == len(self):
             return int(super()._add_tokens(tokens, special_tokens=special_tokens))
-        # The ids have gaps, so the next id is not the number of tokens, although transformers assumes so. But
-        # it respects the ids that tokens already have.
+        # The ids have gaps, so the next free id is not the number of tokens, as transformers assumes. Because
+        # transformers keeps ids that tokens already have, they are assigned here.
         unknown = dict.fromkeys(str(token) for token in tokens if str(token) and str(token) not in known)
         for text in unknown:
             self._added_tokens_decoder[len(self)] = AddedToken(text)
@@ -191,8 +191,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     # --- From text to ids -------------------------------------------------------------------------
 
-    # transformers splits texts into tokens, which are str, and looks up each one. Here, all texts of a call
-    # are encoded first, and pass through transformers' methods as a `_Known`, together with their ids.
+    # transformers splits texts into tokens, which are str, and looks up the id of each. Here, all texts of a
+    # call are encoded first, and pass through transformers' methods as `_Known`, a str that has its ids.
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
         _check_options(kwargs)
@@ -220,7 +220,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The same nested lists, with a `_Known` for every text down to this depth."""
         texts: list[str] = []
         _map_texts(nested, depth, texts.append)
-        if not texts:  # a row of a batch, which transformers passes through here again
+        if (
+            not texts
+        ):  # a row of a batch that is encoded already, which transformers passes through here again
             return nested
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         known = iter(encoder.encode_batch(list(texts), threads_for(texts, self.threads)))
@@ -248,7 +250,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
         """The id of a token, or a list of ids for a list of tokens."""
         if isinstance(tokens, list) and tokens and type(tokens[0]) is int:
-            return tokens  # what `tokenize` returned for a text whose ids are known
+            return tokens  # what `tokenize` returns for a `_Known`
         return super().convert_tokens_to_ids(tokens)
 
     def _engine(self) -> Engine:
@@ -261,7 +263,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         finders = self._plan.finders
         if split_special_tokens not in finders:
             tokens = list(self._added_tokens_decoder.items())
-            if split_special_tokens:  # a tokenizer.json goes on to find those that are not special
+            if split_special_tokens:  # with a tokenizer.json, tokens that are not special are still found
                 tokens = [(id, token) for id, token in tokens if self._as_file and not token.special]
             ids = {token.content: id for id, token in tokens}
             flags = {token.content: self._flags(token) for _, token in tokens}
@@ -312,7 +314,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if cleans_up is None:
             cleans_up = self.clean_up_tokenization_spaces
         if clean_up_tokenization_spaces is None or self._as_file:
-            # Version 5 ignores it for BPE, for which it was not meant.
+            # Version 5 ignores this option for BPE models, for which it was not meant.
             cleans_up = cleans_up and getattr(self, _CLEANS_UP, True)
         return str(self.clean_up_tokenization(text)) if cleans_up else text
 
@@ -325,7 +327,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         }
 
     def _renamed(self) -> dict[str, str]:
-        """What added tokens are decoded to that are looked for in normalized text."""
+        """What added tokens that are searched for in normalized text are decoded to."""
         if self._plan.renamed is None:
             flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
             self._plan.renamed = renamed(self.cpbpe.facts.engine, flags)
@@ -337,7 +339,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in kinds
 
     def _special_ids(self) -> list[int]:
-        """The ids that decoding can leave out: those that a tokenizer.json calls special, and bos, pad ..."""
+        """The ids that decoding can leave out: those that a tokenizer.json marks special, and bos, pad ..."""
         if not self._as_file:
             return list(self.all_special_ids)
         said, names = self.cpbpe.facts.special, self._renamed()
@@ -345,7 +347,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         given = {token.content for token in self._added_tokens_decoder.values() if token.special}
         named = {str(token) for token in self.special_tokens_map.values() if not isinstance(token, list)}
         special = said.ids.keys() | (given - said.plain.keys()) | named
-        # (tokenizers does not know those as special that have another name here.)
+        # (tokenizers does not treat a token as special that is decoded to another text.)
         return [id for id, text in texts.items() if text in special and text not in names]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""The checks of a model: each looks at one thing and makes a finding of it, or none.
+"""The checks of a model: each looks at one thing and yields findings if something is wrong with it.
 
 A check is a function from a `Subject` to findings. `CHECKS` lists all that need nothing but the model;
-`findings.py` has what is said of each kind.
+`findings.py` has the messages.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cpbpe.spelling import advised, given
 from cpbpe.text.utf8 import text_of
 
 _MARK = "\U0010fffd"
+"""A character that stands around a text while it is normalized, so that spaces at its ends stay."""
 MOST_EVIDENCE = 5
 """A finding shows this many examples."""
 _NAMES = {"unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL", "pad": "CONTROL"}
@@ -36,18 +37,18 @@ _INVISIBLE = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What is checked."""
+    """A model to check, with everything that the checks need."""
 
     spec: ModelSpec
     """The model."""
     engine: Engine
-    """What encodes with it."""
+    """Its engine."""
     added: Mapping[str, int]
     """The tokens that were added to it."""
     size: int
     """The highest id plus one."""
     losses: tuple[Any, ...] | None
-    """What does not come back from ids: reasons with examples; None if that is not known."""
+    """Why some texts do not come back from their ids, with examples; None if that is not known."""
     recorded: Mapping[str, Any]
     """What the file records about its training."""
     reach: Reach
@@ -74,7 +75,7 @@ class Subject:
     def about(
         self, code: str, ids: Iterable[int], evidence: Iterable[str] | None = None, **facts: Any
     ) -> Iterator[Finding]:
-        """A finding about pieces, if there are any. They are its evidence, if there is nothing better."""
+        """Yield a finding about pieces, if there are any. Its evidence is `evidence`, or else the pieces."""
         if every := tuple(ids):
             shown = self.named(every) if evidence is None else evidence
             yield Finding.of(code, every, shown, **facts)
@@ -88,11 +89,11 @@ class Subject:
 Check = Callable[[Subject], Iterator[Finding]]
 
 
-# --- Pieces that no text yields, or only odd ones -------------------------------------------------
+# --- Pieces that no text yields, or only unusual texts --------------------------------------------
 
 
 def unreachable(subject: Subject) -> Iterator[Finding]:
-    """Pieces that no text yields, by the reason."""
+    """Pieces that no text yields: a finding for each reason."""
     by_code: dict[str, list[int]] = defaultdict(list)
     for id, reason in sorted(subject.reach.reasons.items()):
         by_code[reason.code].append(id)
@@ -103,7 +104,7 @@ def unreachable(subject: Subject) -> Iterator[Finding]:
 
 
 def hard_to_reach(subject: Subject) -> Iterator[Finding]:
-    """Pieces that only odd texts yield."""
+    """Pieces that only unusual texts yield."""
     yield from subject.about("literal-space", sorted(subject.reach.literal))
     yield from subject.about("whole-only", sorted(subject.reach.whole))
 
@@ -112,7 +113,7 @@ def hard_to_reach(subject: Subject) -> Iterator[Finding]:
 
 
 def scores(subject: Subject) -> Iterator[Finding]:
-    """Scores that are equal, or no numbers."""
+    """Scores that are equal, infinite or not a number."""
     numbers, texts = subject.spec.pieces.numbers(), subject.texts
     groups: dict[float, list[int]] = defaultdict(list)
     for id in subject.of_type(PieceType.NORMAL):
@@ -133,9 +134,9 @@ def scores(subject: Subject) -> Iterator[Finding]:
 
 
 def alike(subject: Subject) -> Iterator[Finding]:
-    """Pieces that are one text after normalization, or in another spelling of Unicode."""
+    """Pieces that become the same text by normalization, or differ only in how Unicode spells them."""
     texts, rules = subject.texts, subject.spec.normalizer
-    # 1. By the rules of the model. (A mark at both ends keeps the spaces there.)
+    # 1. By the rules of the model.
     if rules.charsmap:
         ids = [id for id in subject.text_ids if not texts[id].isascii() or texts[id].lower() != texts[id]]
         plain = [texts[id].replace("▁", " ") if rules.escape_whitespaces else texts[id] for id in ids]
@@ -154,7 +155,7 @@ def alike(subject: Subject) -> Iterator[Finding]:
             (id for id, _ in pairs),
             (f"{texts[a]!r} becomes {texts[b]!r}" for a, b in pairs[:MOST_EVIDENCE]),
         )
-    # 2. In Unicode.
+    # 2. By Unicode normal form NFC.
     by_form: dict[str, list[int]] = defaultdict(list)
     for id in subject.text_ids:
         if not texts[id].isascii() and "\ufffd" not in texts[id]:
@@ -195,7 +196,7 @@ def special_looks(subject: Subject) -> Iterator[Finding]:
 
 
 def odd_characters(subject: Subject) -> Iterator[Finding]:
-    """Pieces with characters that nobody sees."""
+    """Pieces with invisible characters, and pieces with U+FFFD."""
     texts = subject.texts
     ids = [
         id
@@ -203,7 +204,7 @@ def odd_characters(subject: Subject) -> Iterator[Finding]:
         if not texts[id].isprintable() and len(texts[id]) > 1 and _INVISIBLE.intersection(texts[id])
     ]
     yield from subject.about("invisible", ids, (f"{id} {texts[id]!a}" for id in ids[:MOST_EVIDENCE]))
-    # (What is not UTF-8 has U+FFFD in `texts`, too.)
+    # (The bytes are searched, because `texts` has U+FFFD also for what is not UTF-8.)
     broken = "\ufffd".encode()
     pieces = subject.spec.pieces
     if broken in pieces.blob:
@@ -241,7 +242,7 @@ def missing_characters(subject: Subject) -> Iterator[Finding]:
 
 
 def digits(subject: Subject) -> Iterator[Finding]:
-    """Whether numbers are cut in one way."""
+    """Lengths of numbers of which some are one piece and others are several."""
     counts: Counter[int] = Counter()
     examples: dict[int, int] = {}
     for id in subject.text_ids:
@@ -266,7 +267,7 @@ def repeats(subject: Subject) -> Iterator[Finding]:
 
 
 def special_ids(subject: Subject) -> Iterator[Finding]:
-    """Whether the special ids that the file records are those of its special pieces."""
+    """Special ids that the file records wrongly, and special pieces of a type that they should not have."""
     spec = subject.spec
     wrong, other_type, ids = [], [], set()
     for (name, usual), piece in zip(_NAMES.items(), spec.special_pieces, strict=True):

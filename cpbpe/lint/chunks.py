@@ -1,16 +1,18 @@
-r"""What a chunk of a byte-level model may have in it: the pattern as an automaton of characters.
+r"""Which characters a chunk of a byte-level model may have side by side: the pattern as an automaton.
 
 >>> chunks = chunks_of(SplitSpec(r" ?\p{L}+|\p{N}|\s+(?!\S)|\s"))
 >>> chunks.may_hold("the"), chunks.may_hold("a b"), chunks.may_hold("12"), chunks.may_hold(" ")
 (True, False, False, True)
 
-It answers no only if no chunk of any text has these characters side by side. It may answer yes where none
-has: what a lookahead forbids, and that earlier alternatives go first, is not looked at. That only leaves a
-piece undecided. How the pattern is taken apart: every class, or single character, of it is a *place*;
-`follow` says which places can come after which (Glushkov's construction).
+The answer no is certain: no chunk of any text has these characters side by side. The answer yes may be wrong,
+because the automaton ignores lookaheads and the order of alternatives; then a piece only stays undecided.
 
-The engines may know different versions of Unicode: the core has its own tables, the reference those of the
-package regex. A character counts as one of a class if either says so, and surely is one if both do.
+Every class or single character in the pattern is a *place*, and `follow` says which places can come after
+which (Glushkov's construction).
+
+The engines may know different versions of Unicode, because the core has tables of its own and the reference
+has those of the package regex. A character may be in a class if either engine says so; it certainly is if
+both do.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _MOST_PLACES = 2000
 
 
 def make_cutters(pattern: str) -> list[Cutter]:
-    """What cuts by a pattern in the reference, and in the core if it is used.
+    """A cutter for a pattern from the reference, and one from the core if that is in use.
 
     >>> {cutter.finds("12") for cutter in make_cutters("[a-z]+")}
     {False}
@@ -35,23 +37,28 @@ def make_cutters(pattern: str) -> list[Cutter]:
     return [Cutter(pattern, engine) for engine in sorted({"reference", engine_name()})]
 
 
-class _UnknownError(Exception):
-    """The pattern has something that is not understood here."""
+class _UnsupportedError(Exception):
+    """The pattern has a part that the automaton does not support."""
 
 
 @dataclass
 class _Part:
-    """A part of a pattern: where matches of it begin and end, and whether it matches nothing at all."""
+    """A part of a pattern: the places where its matches begin and end, and when it matches empty text."""
 
     first: set[int] = field(default_factory=set)
+    """The places where a match can begin."""
     last: set[int] = field(default_factory=set)
+    """The places where a match can end."""
     empty: bool = True
+    """Whether it can match empty text."""
     always: bool = True
-    """Whether it matches nothing at all at any place of any text."""
+    """Whether it can match empty text anywhere, whatever is around it."""
     guards: frozenset[int] = frozenset()
-    """Places that must not match the next character, for it to match nothing there: it gives nothing back."""
+    """It matches empty text only if none of these places matches the next character: it is possessive, and
+    would take that character without giving it back."""
     simple: dict[int, frozenset[int]] = field(default_factory=dict)
-    """Places at which one character is a match, whatever is around it, if these guards do not match it."""
+    """Places where a single character is a match, whatever is around it, unless one of these guards matches
+    the character."""
 
 
 class Chunks:
@@ -68,7 +75,7 @@ class Chunks:
         return {atom: make_cutters(atom) for atom in dict.fromkeys(self._atoms)}
 
     def _answers(self, atom: str, characters: str) -> list[bool]:
-        """Whether any of some characters is in a class, for every engine."""
+        """Whether a class contains any of some characters: an answer from each engine."""
         key = (atom, characters)
         if key not in self._known:
             answers = [cutter.finds(characters) for cutter in self._cutters[atom]]
@@ -78,15 +85,15 @@ class Chunks:
         return self._known[key]
 
     def _at(self, places: Iterable[int], characters: str) -> set[int]:
-        """The places where one of these characters may be."""
+        """Those of some places that may match one of these characters."""
         places = set(places)
         atoms = {self._atoms[place] for place in places}
         fits = {atom: any(self._answers(atom, characters)) for atom in atoms}
         return {place for place in places if fits[self._atoms[place]]}
 
     def may_hold(self, text: str, before: str = "", after: str = "") -> bool:
-        """Whether a chunk may have a text in it, with one of the characters `before` in front of it and one
-        of `after` after it, if there are any.
+        """Whether a chunk may contain a text. If `before` or `after` are given, one of these characters
+        stands in front of the text or after it.
         """
         steps = ([before] if before else []) + list(text) + ([after] if after else [])
         if not steps or self._is_left_out(steps):
@@ -99,9 +106,9 @@ class Chunks:
         return bool(places)
 
     def _is_left_out(self, steps: list[str]) -> bool:
-        """Whether all characters may be in a place that the pattern leaves out: such a place may be a chunk.
+        """Whether all characters may lie between two matches of the pattern: such text can be a chunk, too.
 
-        A character that is a match by itself is never left out.
+        A character that is a match by itself never lies there.
         """
         return not any(
             any(
@@ -114,7 +121,7 @@ class Chunks:
 
 
 def chunks_of(spec: SplitSpec | None) -> Chunks | None:
-    """The automaton of the first pattern; None if there is none, or if it has parts that are not known here.
+    """The automaton of the first pattern; None if there is none, or if it has unsupported parts.
 
     Patterns after the first only cut further.
     """
@@ -125,13 +132,13 @@ def chunks_of(spec: SplitSpec | None) -> Chunks | None:
         whole = reader.alternatives()
         if reader.at < len(reader.pattern):
             return None
-    except (_UnknownError, IndexError, ValueError):
+    except (_UnsupportedError, IndexError, ValueError):
         return None
     return Chunks(reader.atoms, reader.follow, whole.simple)
 
 
 class _Reader:
-    """Reads a pattern from left to right."""
+    """Parses a pattern from left to right."""
 
     def __init__(self, pattern: str):
         self.pattern = pattern
@@ -181,7 +188,7 @@ class _Reader:
         )
 
     def _repeated(self) -> _Part:
-        """A part and how often it stands there. It is read once more for each time that is counted."""
+        """A part with its repeat. With counts such as {2,3}, the part is parsed again for each repetition."""
         begin = self.at
         part = self._one()
         end = self.at
@@ -204,7 +211,7 @@ class _Reader:
                 self.follow[place] |= whole.first
         if least == 0:
             whole.empty = whole.always = True
-            # (A possessive part may take the character away that the next one needs.)
+            # (A possessive part may take the character that the next part needs.)
             whole.guards = frozenset(whole.first) if is_possessive else frozenset()
         return whole
 
@@ -219,7 +226,7 @@ class _Reader:
             low = int(least or 0)
             high = (int(most) if most else None) if comma else low
             if high == 0 or max(low, high or 0) > 100:
-                raise _UnknownError
+                raise _UnsupportedError
             return low, high
         return 1, 1
 
@@ -233,7 +240,7 @@ class _Reader:
             self._next("]")
             while pattern[self.at] != "]":
                 if pattern[self.at] == "[" or pattern[self.at : self.at + 2] in ("&&", "||", "--", "~~"):
-                    raise _UnknownError
+                    raise _UnsupportedError
                 self._escaped() if pattern[self.at] == "\\" else self._skip()
             self._skip()
             return self._place(pattern[begin : self.at])
@@ -246,10 +253,10 @@ class _Reader:
             if source[1] in "bBAzZG":
                 return _Part(always=False)
             if source[1] not in "pPdDsSwWrntfv" and source[1].isalnum():
-                raise _UnknownError
+                raise _UnsupportedError
             return self._place(source)
         if pattern[self.at] in "*+?{":
-            raise _UnknownError
+            raise _UnsupportedError
         self._skip()
         return self._place(pattern[begin : self.at])
 
@@ -264,11 +271,11 @@ class _Reader:
         elif kind in "pP":
             self.at += 1
         elif kind in "xuUNkgX":
-            raise _UnknownError
+            raise _UnsupportedError
 
     def _place(self, atom: str) -> _Part:
         if len(self.atoms) >= _MOST_PLACES:
-            raise _UnknownError
+            raise _UnsupportedError
         place = len(self.atoms)
         self.atoms.append(f"(?i:{atom})" if self._ignores_case else atom)
         self.follow.append(set())
@@ -281,14 +288,14 @@ class _Reader:
         if self._next("?i:"):
             self._ignores_case = True
         elif not looks and not atomic and not self._next("?:") and self._next("?"):
-            raise _UnknownError
+            raise _UnsupportedError
         places = len(self.atoms)
         part = self.alternatives()
         if not self._next(")"):
-            raise _UnknownError
+            raise _UnsupportedError
         self._ignores_case = outside
         if looks:
-            # What it looks at is no part of the match.
+            # What a lookaround matches is not part of the match.
             del self.atoms[places:], self.follow[places:]
             return _Part(always=False)
         if atomic:

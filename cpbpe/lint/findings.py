@@ -1,4 +1,4 @@
-"""What lint says: the kinds of findings there are, why a piece cannot be produced, and the report."""
+"""What `lint` reports: the kinds of findings, the reasons why no text yields a piece, and the report."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Kind(NamedTuple):
     """A kind of finding. docs/lint.md says what each finds."""
 
     severity: str
-    """How bad it is, unless the check finds it worse."""
+    """How bad it is, unless the check says that it is worse."""
     message: str
-    """A sentence about the pieces: # is their number, and "are" of "are|is" is for several, "is" for one.
-    What stands in braces comes from the check."""
+    """A sentence about the pieces. # stands for "1 piece" or "2 pieces", and "are|is" for "are" with several
+    pieces and "is" with one. The check fills in what is in braces."""
     remedy: str
-    """What can be done; likewise."""
+    """What can be done. The check fills in what is in braces."""
 
 
 def sentence(message: str, number: int) -> str:
@@ -284,18 +284,18 @@ CODES = {
         "count the pieces of a corpus instead",
     ),
 }
-"""All kinds of findings. Codes never change, because they are in people's scripts."""
+"""All kinds of findings by their codes, which never change because people's scripts have them."""
 
 
 class Reason(NamedTuple):
-    """Why a text yields no such piece."""
+    """Why no text yields a piece."""
 
     code: str
     """The reason in a word: the code of the finding that lists the piece."""
     detail: str
     """The same in a sentence, about this piece."""
     decided: bool = True
-    """Whether no text yields it, for sure; else no text was found that does."""
+    """Whether it is certain that no text yields the piece; if not, no text was found that does."""
 
 
 @dataclass(frozen=True)
@@ -303,13 +303,13 @@ class Reach:
     """Which pieces text can yield, and how."""
 
     texts: Mapping[int, str]
-    """For each piece that a text yields, by its id, such a text."""
+    """A text that yields the piece, for each id for which there is one."""
     reasons: Mapping[int, Reason]
-    """For the others, the reason. CONTROL pieces are in neither: they never come from text."""
+    """The reason, for each other id. CONTROL pieces are in neither mapping, because no text yields them."""
     literal: frozenset[int] = frozenset()
-    """Those of `texts` for which only a text with the character U+2581 was found."""
+    """The ids in `texts` whose text has to contain the character U+2581 itself; no other was found."""
     whole: frozenset[int] = frozenset()
-    """Those that no merges make: a chunk that is the piece is taken whole, in a byte-level model."""
+    """The ids in `texts` that no merges make. Byte-level models take a chunk whole if it is a piece."""
 
 
 @dataclass(frozen=True)
@@ -317,15 +317,15 @@ class Finding:
     """Something that is wrong with a model, or good to know."""
 
     code: str
-    """What it is, in a word that never changes."""
+    """The code of its kind, which never changes."""
     severity: str
     """"error", "warning" or "note"."""
     message: str
-    """The same in a sentence."""
+    """What is wrong, in a sentence."""
     remedy: str
     """What can be done."""
     evidence: tuple[str, ...] = ()
-    """Examples: what shows it."""
+    """Examples."""
     ids: tuple[int, ...] = ()
     """The ids of all pieces that it is about."""
 
@@ -339,7 +339,7 @@ class Finding:
         severity: str | None = None,
         **facts: Any,
     ) -> Finding:
-        """A finding of a kind. `facts` is what its message and its remedy mention."""
+        """A finding of a kind; `facts` fill in what its message and its remedy have in braces."""
         kind, every = CODES[code], tuple(ids)
         message = sentence(kind.message, len(every)).format(**facts)
         remedy = kind.remedy.format(**facts)

@@ -1,4 +1,6 @@
-r"""Texts around bytes that are no whole characters, such as a piece of a byte-level model may be.
+r"""Texts that contain given bytes, which may end or begin inside a character.
+
+The pieces of byte-level models can be such bytes.
 
 >>> next(completions(b"\x96\x81a")), next(completions(b"a\xc3")), list(completions(b"a\xff"))
 ('ᖁa', 'aÀ', [])
@@ -13,19 +15,19 @@ from itertools import product
 from cpbpe.text.utf8 import is_valid_utf8
 
 _OTHER_SIDE = 6
-"""Where bytes are missing at both ends, this many characters of the side that has fewer are tried with each
-of the other."""
+"""If bytes are missing at both ends, all completions of the end that has more of them are tried, each with
+this many of the other end."""
 _FEW = (0x80, 0x81, 0x9F, 0xA0, 0xA9, 0x90, 0xBF, 0x98, 0xB8, 0x84, 0x8C, 0xA4)
-"""Bytes inside of characters, of which some make characters in use with most first bytes."""
+"""Continuation bytes. With most first bytes, some of these make characters that are in use."""
 _LENGTHS = {**dict.fromkeys(range(0xC2, 0xE0), 2), **dict.fromkeys(range(0xE0, 0xF0), 3)}
 _LENGTHS |= dict.fromkeys(range(0xF0, 0xF5), 4)
-"""How many bytes the character has that begins with a byte."""
+"""How many bytes a character has, by its first byte."""
 
 
 def completions(data: bytes) -> Iterator[str]:
-    """Yield texts that have some bytes in them, with as few characters as possible; none if UTF-8 has none.
+    """Yield texts that contain some bytes and as few characters as possible; nothing if no UTF-8 has them.
 
-    All of them, unless two or more bytes are missing in front, or three after them.
+    All such texts are yielded, unless two or more bytes are missing in front, or three at the end.
     """
     start = 0
     while start < min(len(data), 3) and data[start] & 0xC0 == 0x80:
@@ -47,8 +49,9 @@ def completions(data: bytes) -> Iterator[str]:
 
 
 def parted(data: bytes) -> tuple[str, str, str] | None:
-    r"""All characters that the bytes at the beginning may end, the whole ones after them, and all that the
-    bytes at the end may begin; None if the bytes are inside of one character, or in no UTF-8.
+    r"""Some bytes in three parts: the characters that may end with the first bytes, the whole characters in
+    the middle, and the characters that may begin with the last bytes. None if all bytes lie inside one
+    character, or no UTF-8 has them.
 
     >>> before, middle, after = parted(b"ab\xc3")
     >>> before, middle, len(after), after[0]
@@ -70,12 +73,12 @@ def parted(data: bytes) -> tuple[str, str, str] | None:
 
 @lru_cache(maxsize=256)
 def _all_that(part: bytes, end: bool) -> str:
-    """All characters that end, or begin, with some bytes, in their order."""
+    """All characters that end, or begin, with some bytes, in the order of their codes."""
     if not end:
         low = _LENGTHS[part[0]] - len(part)
         codes: Iterable[int] = _codes(part + b"\x80" * low, part + b"\xbf" * low)
     else:
-        # A byte in the middle holds six bits, so that the same bytes at the end are as many codes apart.
+        # A continuation byte holds six bits, so characters with the same n last bytes are 64**n codes apart.
         step = 64 ** len(part)
         codes = range(sum((byte & 0x3F) << 6 * at for at, byte in enumerate(reversed(part))), 0x110000, step)
     found = (chr(code) for code in codes if not 0xD800 <= code < 0xE000)
@@ -85,7 +88,7 @@ def _all_that(part: bytes, end: bool) -> str:
 
 
 def _codes(first: bytes, last: bytes) -> range:
-    """The codes of characters between two spellings, which need not be allowed ones."""
+    """The codes from one UTF-8 spelling to another; some may not be valid characters."""
 
     def code(data: bytes) -> int:
         value = data[0] & (0xFF >> (len(data) + 1))
@@ -107,7 +110,7 @@ def goes_on(data: bytes, byte: int) -> bool:
 
 
 def open_bytes(data: bytes) -> int:
-    """How many bytes at the end are the beginning of a character."""
+    """How many bytes at the end begin a character without completing it."""
     for back in range(1, min(3, len(data)) + 1):
         lead = data[-back]
         if lead & 0xC0 != 0x80:
@@ -116,19 +119,19 @@ def open_bytes(data: bytes) -> int:
 
 
 def _inside(length: int, few: bool) -> Iterator[bytes]:
-    """Yield bytes that stand inside a character."""
+    """Yield sequences of continuation bytes; with `few`, only of those in `_FEW`."""
     return map(bytes, product(_FEW if few else range(0x80, 0xC0), repeat=length))
 
 
 def _spread(texts: list[str]) -> list[str]:
-    """The same texts, such that the first ones are far from each other."""
+    """The same texts in another order, in which the first ones are far apart."""
     step = max(len(texts) // 61, 1)
     return [texts[at] for begin in range(step) for at in range(begin, len(texts), step)]
 
 
 @lru_cache(maxsize=256)
 def _around(data: bytes, at_end: bool) -> list[str]:
-    """Characters that have some bytes inside, or at their end, none of which begins a character; not all."""
+    """Characters with some continuation bytes inside, or at their end. (Not always all of them.)"""
     found = []
     for lead, length in _LENGTHS.items():
         missing = length - 1 - len(data)

@@ -1,6 +1,7 @@
-"""What a text merges into by itself, and how: for the few pieces of which more is to be said.
+"""What a text merges into by itself, and by which merges; and why it does not become a piece.
 
-(The core answers whether a piece merges into itself for all pieces at once; it does not say how.)
+The core can tell, for all pieces at once, which of them merge into themselves, but not how. This file is
+slower, and used for the few pieces where that matters.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, text_of
 
 MOST_BYTES = 1000
-"""Of a longer text it is not said what it ends as."""
+"""For a longer text, `why_not` does not say what it ends as."""
 
 
 class Symbol(NamedTuple):
@@ -31,7 +32,7 @@ class Symbol(NamedTuple):
     is_user_defined: bool
     """Whether it is a user-defined piece, which never merges."""
     parts: tuple[Symbol, ...] = ()
-    """The two symbols that it was merged from; none for those that the text began as."""
+    """The two symbols that it was merged from; none if it was never merged."""
 
 
 class Merging:
@@ -92,8 +93,8 @@ class Merging:
         return merge(self.symbols(text), joined)
 
     def in_order(self, text: bytes, left: Sequence[Symbol]) -> list[Symbol]:
-        """The merged symbols in the order in which `run` made them: always the best that can be made."""
-        # 1. What each symbol becomes a part of, and for how many merged parts each one waits.
+        """The merged symbols in the order in which `run` made them: always the lowest rank possible."""
+        # 1. For each symbol, the one that it is a part of, and how many of its own parts are not made yet.
         ranks, waiting = self.ranks, list(left)
         whole: dict[tuple[int, int], Symbol] = {}
         missing: dict[tuple[int, int], int] = {}
@@ -109,7 +110,7 @@ class Merging:
             missing[symbol[:2]] = sum(bool(part.parts) for part in symbol.parts)
             if symbol.parts and not missing[symbol[:2]]:
                 ready.append(entry(symbol))
-        # 2. Of those whose parts are there, the one with the lowest rank is made, the leftmost of equals.
+        # 2. Make the symbol with the lowest rank among those whose parts are made; of equals, the leftmost.
         heapify(ready)
         order = []
         while ready:
@@ -122,7 +123,7 @@ class Merging:
         return order
 
     def why_not(self, text: bytes, merged: Collection[int]) -> Reason:
-        """Why the symbols of a text do not merge into it. `merged` are the pieces that come about."""
+        """Why the symbols of a text do not merge into it. `merged`: the ids of pieces that merging makes."""
         symbols, ids = self.symbols(text), self._spec.ids
         spans = {symbol[:2] for symbol in symbols}
 

@@ -1,14 +1,15 @@
-"""Which pieces text can yield, and a text for each that is yielded: decided for all pieces at once.
+"""Which pieces text can yield, with a text for each of them: decided for all pieces at once.
 
-docs/lint.md proves what is used here. A piece comes about in some text only if it merges into itself, or, in
-a byte-level model, if a chunk of exactly its text is taken whole. Whether it then stays depends on what is
-around it, and on what the normalizer or the pattern does.
+docs/lint.md proves the facts that this file relies on. A text can yield a piece only if the piece's own text
+merges into it, or, in a byte-level model, if a chunk of exactly this text is taken whole. Whether the piece
+then stays depends on what is around it, and on the normalizer or the pattern.
 
-In models whose symbols begin as characters, it comes about beside a character that occurs in no piece,
-because nothing merges with that, if the normalizer makes this of some text (`sources.py`). In byte-level
-models, what stands around a piece is tried out, because a pattern may cut for any reason. Where nothing is
-found, it is proved that there is nothing, if it can be: by the pattern, whose chunks never have these
-characters side by side (`chunks.py`), by UTF-8, by the Unicode normal form, or by what can follow the piece.
+In models whose symbols begin as characters, a character that occurs in no piece is put beside the piece,
+because nothing merges with it. Then the piece stays, provided that the normalizer turns some text into this
+(`sources.py`). In byte-level models, a pattern may cut for any reason, so many surroundings are tried. Where
+none works, the file looks for a proof that none can: from the pattern, whose chunks never have these
+characters side by side (`chunks.py`), from UTF-8, from the Unicode normal form, or from what can follow the
+piece.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from cpbpe.text.utf8 import is_valid_utf8, text_of
 
 MakeEngine = Callable[[ModelSpec], Engine]
 Try = Callable[[int], "str | None"]
-"""From a piece to a text that may yield it, if there is one of this kind."""
+"""Given an id, returns one kind of text that may yield the piece; None if there is no such text."""
 
 _BATCH = 1 << 16
 """This many texts are encoded at once."""
 
 
 def witnesses_of(spec: ModelSpec, engine: Engine, make: MakeEngine) -> Witnesses:
-    """What finds texts for the pieces of one model. `make` builds an engine of a spec.
+    """The `Witnesses` for a model of either family. `make` builds an engine from a spec.
 
     >>> from cpbpe.engine.choice import make_engine
     >>> from cpbpe.model.spec import NormalizerSpec, Piece, Pieces, PieceType
@@ -56,7 +57,7 @@ def witnesses_of(spec: ModelSpec, engine: Engine, make: MakeEngine) -> Witnesses
 
 
 class Witnesses:
-    """Finds texts for the pieces of one model: what is the same for both families."""
+    """Finds a text for each piece of one model. This class has what both families of models share."""
 
     def __init__(self, spec: ModelSpec, engine: Engine, make: MakeEngine):
         self._spec = spec
@@ -67,7 +68,7 @@ class Witnesses:
         self._merging = Merging(spec)
 
     def reach(self) -> Reach:
-        """Which pieces text can yield."""
+        """Return which pieces text can yield."""
         raise NotImplementedError
 
     def shortest(self, id: int) -> str | None:
@@ -90,10 +91,10 @@ class Witnesses:
             left = _remaining(left, texts)
             if not left:
                 return
-            self._note(((id, text) for id in left if (text := text_for(id)) is not None), texts)
+            self._record(((id, text) for id in left if (text := text_for(id)) is not None), texts)
 
-    def _note(self, pairs: Iterable[tuple[int, str]], texts: dict[int, str]) -> None:
-        """Note those of some texts that yield the piece beside them, the first for each piece."""
+    def _record(self, pairs: Iterable[tuple[int, str]], texts: dict[int, str]) -> None:
+        """Add to `texts` the first text of each piece that yields it."""
         for id, text in self._yielding(pairs):
             texts.setdefault(id, text)
 
@@ -102,6 +103,7 @@ class Witnesses:
         return next((text for _, text in self._yielding((id, text) for text in texts)), None)
 
     def _yielding(self, pairs: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Yield the pairs whose text yields their piece."""
         every = iter(pairs)
         while batch := list(islice(every, _BATCH)):
             wanted, texts = zip(*batch, strict=True)
@@ -111,7 +113,7 @@ class Witnesses:
             yield from (batch[place] for place in np.unique(owner[hits]).tolist())
 
     def _become_themselves(self, engine: Engine, ids: list[int]) -> frozenset[int]:
-        """Those of some pieces that all of their text becomes, in an engine that does not normalize it."""
+        """The pieces whose own text encodes to them alone; the engine must not normalize."""
         same: list[int] = []
         for begin in range(0, len(ids), _BATCH):
             part = ids[begin : begin + _BATCH]
@@ -129,17 +131,18 @@ def _remaining(wanted: Iterable[int], texts: Mapping[int, str]) -> list[int]:
 # --- Models whose symbols begin as characters -----------------------------------------------------
 
 NATURAL = ("\n", "-", "0", ".", "a", "x", "(", "é", "中")
-"""What is put around a piece first, because it looks like text."""
+"""These are put around a piece first, because such texts look natural."""
 _MOST_SOURCES = 64
 """This many sources of a piece are tried, if nothing simpler yields it."""
 _MOST_COMPLETIONS = 200
 """This many completions of each piece that is not UTF-8 are tried."""
+# Code points: candidates for the separator, and characters by their length in UTF-8, to search for bytes.
 _SEPARATORS = (*range(0x10FFFD, 0x10F000, -1), *range(0xF0000, 0xF1000), *range(0xE000, 0xF8FF))
 _BASIC = (*range(0x800, 0xD800), *range(0xE000, 0x10000))
 _HIGH = range(0x10000, 0x110000)
 _FIRST = (*range(0x800), *_BASIC[::97], *_HIGH[::4099])
-_NO_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
-_OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+_NEVER_IN_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
+_TEXT_TYPES = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 
 
 class Characters(Witnesses):
@@ -166,11 +169,11 @@ class Characters(Witnesses):
 
     @kept
     def _merged(self) -> frozenset[int]:
-        """The pieces, UNUSED ones included, that their own characters merge into; and user-defined ones.
+        """The pieces that their own characters merge into, UNUSED ones included, and user-defined pieces.
 
-        UNUSED pieces are taken apart in the end, so an engine is asked in which they are NORMAL.
+        UNUSED pieces are taken apart in the end, so this uses an engine in which they are NORMAL.
         """
-        ids = [id for text, id in self._spec.ids.items() if self._types[id] in _OF_TEXT]
+        ids = [id for text, id in self._spec.ids.items() if self._types[id] in _TEXT_TYPES]
         engine = self._engine
         if PieceType.UNUSED in self._types:
             types = bytearray(self._types)
@@ -184,7 +187,7 @@ class Characters(Witnesses):
 
     @kept
     def _deep(self) -> frozenset[int]:
-        """UNUSED pieces that are yielded all the same, because they are taken apart only to a depth."""
+        """UNUSED pieces that text yields all the same, because they are taken apart only down to a depth."""
         unused = [id for id in self._merged if self._types[id] == PieceType.UNUSED]
         if len(unused) <= MAX_SPLIT_DEPTH:
             return frozenset()
@@ -198,19 +201,19 @@ class Characters(Witnesses):
         return frozenset(id for id, below in depth.items() if below > MAX_SPLIT_DEPTH)
 
     def _comes_about(self, id: int) -> bool:
-        """Whether merging the piece alone makes it, or does not tell."""
+        """Whether merging its own text makes the piece; True also if that decides nothing (not UTF-8)."""
         if self._types[id] == PieceType.UNUSED:
             return id in self._deep
-        return id in self._merged or not self._is_told(id)
+        return id in self._merged or not self._is_whole(id)
 
-    def _is_told(self, id: int) -> bool:
-        """Whether merging the piece alone tells everything. (Not for half characters.)"""
+    def _is_whole(self, id: int) -> bool:
+        """Whether a piece is whole characters, so that merging its own text decides whether it is made."""
         return is_valid_utf8(self._texts[id])
 
     # --- Texts to try -------------------------------------------------------------------------------
 
     def _without_prefix(self, id: int) -> str | None:
-        """A piece without the space that the dummy prefix gives it."""
+        """A piece without the space that the dummy prefix adds; None if it has none, or is nothing else."""
         text, at_end = self._plain(id), self._spec.normalizer.suffix
         has_space = text.endswith(" ") if at_end else text.startswith(" ")
         return (text[:-1] if at_end else text[1:]) or None if has_space else None
@@ -241,13 +244,13 @@ class Characters(Witnesses):
         """Which pieces text can yield."""
         texts: dict[int, str] = {}
         reasons: dict[int, Reason] = {}
-        # 1. Those that do not merge into themselves, or are never shown.
-        of_text = [id for id, kind in enumerate(self._types) if kind in _OF_TEXT]
+        # 1. The pieces that do not merge into themselves, or are taken apart again.
+        of_text = [id for id, kind in enumerate(self._types) if kind in _TEXT_TYPES]
         reasons.update((id, self._why(id)) for id in of_text if not self._comes_about(id))
-        # 2. For the others, a text.
+        # 2. A text for each of the others.
         wanted = [id for id in of_text if id not in reasons]
-        self._find(filter(self._is_told, wanted), self._tries(), texts)
-        hard = {id: self._hard(id) for id in _remaining(wanted, texts)}
+        self._find(filter(self._is_whole, wanted), self._tries(), texts)
+        hard = {id: self._search_harder(id) for id in _remaining(wanted, texts)}
         # 3. Unknown characters and bytes.
         unknown = {id: self._unknown(id) for id, t in enumerate(self._types) if t == PieceType.UNKNOWN}
         for id, found in chain(hard.items(), unknown.items(), self._bytes.items()):
@@ -256,7 +259,7 @@ class Characters(Witnesses):
             else:
                 reasons[id] = found
         escapes = self._spec.normalizer.escape_whitespaces
-        literal = frozenset(id for id in hard if escapes and "▁" in texts.get(id, "") and self._is_told(id))
+        literal = frozenset(id for id in hard if escapes and "▁" in texts.get(id, "") and self._is_whole(id))
         return Reach(texts, reasons, literal)
 
     def shortest(self, id: int) -> str | None:
@@ -268,12 +271,12 @@ class Characters(Witnesses):
             return _text(self._bytes.get(id))
         if kind == PieceType.CONTROL or not self._comes_about(id):
             return None
-        if not self._is_told(id):
-            return _text(self._hard(id))
+        if not self._is_whole(id):
+            return _text(self._search_harder(id))
         # 1. The piece alone, without the space that the dummy prefix gives it.
         alone = [text_for(id) for text_for in islice(self._tries(), 2)]
         text = text_of(self._texts[id])
-        tries = [try_ for try_ in alone if try_] + [text.removeprefix("▁"), text.removesuffix("▁"), text]
+        tries = [one for one in alone if one] + [text.removeprefix("▁"), text.removesuffix("▁"), text]
         # 2. One character beside it: every character of the vocabulary, and one that is not in it.
         characters = {*NATURAL, *filter(None, [self._separator])}
         characters.update(c for c in map(text_of, self._texts) if len(c) == 1 and c != "▁")
@@ -289,10 +292,10 @@ class Characters(Witnesses):
         if found is None:
             more = (text_for(id) for text_for in self._tries())
             found = self._first(id, sorted(filter(None, more), key=len))
-        return found if found is not None else _text(self._hard(id))
+        return found if found is not None else _text(self._search_harder(id))
 
     def _why(self, id: int) -> Reason:
-        """Why a piece does not come about by merging, which is decided."""
+        """Why merging never makes a piece. (It is decided that it does not.)"""
         text, kind = self._texts[id], self._types[id]
         if self._spec.ids.get(text) != id:
             return Reason("hidden-nul", "sentencepiece never finds the piece that is one NUL character")
@@ -308,11 +311,11 @@ class Characters(Witnesses):
                 return Reason("shadowed", f"the user-defined piece {inside!r} in it is found first and kept")
         return self._merging.why_not(text, self._merged)
 
-    def _hard(self, id: int) -> str | Reason:
-        """A text for a piece that nothing simple yields, or why there is none."""
+    def _search_harder(self, id: int) -> str | Reason:
+        """A text for a piece that no simple text yields, or the reason why there is none."""
         text = self._texts[id]
         if not is_valid_utf8(text):
-            return self._half(id)
+            return self._search_not_utf8(id)
         if "▁" in text_of(text) and self._spec.normalizer.escape_whitespaces:
             literal = self._first(id, self._literal(id))
             if literal is not None:
@@ -321,7 +324,10 @@ class Characters(Witnesses):
         return self._of_sources(id, text, (self._separator, *NATURAL), never)
 
     def _of_sources(self, id: int, wanted: bytes, around: tuple[str, ...], never: Reason) -> str | Reason:
-        """A text for a piece, from which the normalizer makes the wanted one; or why there is none."""
+        """A text for a piece among those that the normalizer turns into `wanted`, or why there is none.
+
+        That is `never` if it is proved.
+        """
         try:
             sources = list(islice(self._sources.of(wanted), _MOST_SOURCES))
         except Undecided as reason:
@@ -348,8 +354,8 @@ class Characters(Witnesses):
             return f"the normalizer makes {text_of(normal)!r} of it, and makes it of no text"
         return "the normalizer makes it of no text"
 
-    def _half(self, id: int) -> str | Reason:
-        """The same for a piece that is not UTF-8: only what takes characters apart makes it."""
+    def _search_not_utf8(self, id: int) -> str | Reason:
+        """The same for a piece that is not UTF-8, which is made only if the model takes characters apart."""
         keys = [text for text in self._texts if not is_valid_utf8(text)][:64]
         whole = [text for key in keys for text in islice(completions(key), _MOST_COMPLETIONS)]
         found = self._first(id, chain(whole, map("".join, product(whole[:32], repeat=2))))
@@ -376,7 +382,7 @@ class Characters(Witnesses):
 
     @kept
     def _bytes(self) -> dict[int, str | Reason]:
-        """Which BYTE pieces text can yield: those of characters that are no pieces."""
+        """For each BYTE piece a text, or why there is none. Characters that are no pieces become bytes."""
         ids = {
             int(self._texts[id][3:5], 16): id
             for id, kind in enumerate(self._types)
@@ -384,18 +390,18 @@ class Characters(Witnesses):
         }
         texts: dict[int, str] = {}
         for codes in (_FIRST, _BASIC, _HIGH):
-            # (All characters of ASCII are among the first.)
+            # (`_FIRST` has all of ASCII, so only the bytes of longer characters are left after it.)
             least = 0 if codes is _FIRST else 0x80
-            missing = {byte for byte, id in ids.items() if id not in texts and byte >= least} - _NO_UTF8
+            missing = {byte for byte, id in ids.items() if id not in texts and byte >= least} - _NEVER_IN_UTF8
             if not missing:
                 break
             some = [c for c in map(chr, codes) if missing.intersection(c.encode())]
             for side in ("", self._separator):
-                self._note_bytes(ids, [side + c + side for c in some], texts)
+                self._record_bytes(ids, [side + c + side for c in some], texts)
         return {id: texts[id] if id in texts else self._why_no_byte(byte, id) for byte, id in ids.items()}
 
-    def _note_bytes(self, ids: dict[int, int], tries: list[str], texts: dict[int, str]) -> None:
-        """Note which bytes some texts yield."""
+    def _record_bytes(self, ids: dict[int, int], tries: list[str], texts: dict[int, str]) -> None:
+        """Add to `texts` a text for each BYTE piece that some texts yield."""
         for begin in range(0, len(tries), _BATCH):
             part = tries[begin : begin + _BATCH]
             made, ends = self._engine.encode_arrays(list(part), 1)
@@ -409,7 +415,7 @@ class Characters(Witnesses):
         if self._sources.takes_characters_apart:
             why = "no text was found, and it is not decided: the model takes characters apart"
             return Reason("no-witness", why, False)
-        if byte in _NO_UTF8:
+        if byte in _NEVER_IN_UTF8:
             return Reason("unused-bytes", "no UTF-8 has this byte")
         if byte >= 0x80:
             return Reason("unused-bytes", "every character with this byte is a piece, or rewritten")
@@ -432,19 +438,19 @@ _LEFT = ("", " ", "a", ".", "\n", "1", "中", "'", "A", "  ", "\t", "é", "\u030
 _RIGHT = ("", " ", "a", ".", "\n", "1", "中", "'", "A", "  ", "x", "\r\n", "é", "\u0301", "))", "aa", " x")
 """What is tried after it."""
 _RARE_LEFT = ("", "€", "ſ", "\u0489", "中", "a", " ", "٣", "\r\n", "€€", "Ƣ", "ꙮ", "🦙", "\n\n", "\x01", "-€")
-"""What is tried in front of a piece that nothing yields: characters that few pieces have."""
+"""What is tried in front of a piece that no text has yielded so far: characters that are in few pieces."""
 _RARE_RIGHT = (
     *("", "ſ", "€", "ꙮ", "\u0489", "Ƣ", "🦙", "٣", "\x01", "/€", "\r\r", "ſſ", "€€"),
     *("s", "t", "ll", "re", "ve", "S", "T", "D", "M", "LL", "Re", "VE", "lL", "rE", "vE"),
 )
-"""The same after it; and the English endings, which patterns take to the word in front of them."""
+"""What is tried after such a piece; and the English endings, which some patterns keep with their word."""
 _SIDES, _RARE_SIDES = (
     sorted(product(left, right), key=lambda pair: len("".join(pair)))
     for left, right in ((_LEFT, _RIGHT), (_RARE_LEFT, _RARE_RIGHT))
 )
 _STEPS = (8, 120, 5000)
-"""This many completions of a piece that is no whole characters are tried: first of all pieces, then of those
-that are left."""
+"""How many completions of a piece are tried if it is not whole characters. The second and third step are only
+for pieces that have no text by then."""
 
 
 class Bytes(Witnesses):
@@ -460,12 +466,12 @@ class Bytes(Witnesses):
         whole = [id for id in normal if is_valid_utf8(self._texts[id])]
         halves = [id for id in normal if not is_valid_utf8(self._texts[id])]
         merged = self._merged(whole, halves)
-        # 1. As they are, then with something around them.
+        # 1. Whole characters: as they are, then with something around them.
         texts: dict[int, str] = {}
         self._find((id for id in whole if id in merged or self._spec.whole), self._tries(_SIDES), texts)
-        # 2. Those that end inside a character.
+        # 2. Pieces that begin or end inside a character.
         self._complete([id for id in halves if id in merged], texts)
-        # 3. Why nothing yields the others. Of those for which there is no proof, a longer search.
+        # 3. Why no text yields the others. Where there is no proof, a longer search.
         reasons = {id: self._why(id, merged) for id in _remaining(normal, texts)}
         undecided = [id for id in whole if id in reasons and not reasons[id].decided]
         self._find(undecided, self._tries(_RARE_SIDES), texts)
@@ -489,7 +495,7 @@ class Bytes(Witnesses):
         """Find texts for pieces that are not whole characters."""
         before = 0
         for step in _STEPS:
-            self._note(
+            self._record(
                 (
                     (id, side + text)
                     for id in _remaining(ids, texts)
@@ -499,18 +505,18 @@ class Bytes(Witnesses):
                 texts,
             )
             before = step
-        # What follows may also be a piece that begins inside the character.
+        # The rest of the character may also begin another piece.
         for id in _remaining(ids, texts):
             data = self._texts[id]
             completed = (islice(completions(data + after), 3) for after in self._followers(data))
-            self._note(((id, text) for text in chain.from_iterable(completed)), texts)
+            self._record(((id, text) for text in chain.from_iterable(completed)), texts)
 
     def _followers(self, text: bytes) -> list[bytes]:
         """Pieces that may follow one that ends inside a character.
 
-        What follows is in the same chunk, because a pattern cuts between characters. If both are left in the
-        end, nothing has merged across their borders, so that the two alone end as these two as well. And the
-        character that they begin and go on with must be one that the chunk may have there.
+        The follower is in the same chunk, because a pattern cuts only between characters. If both pieces are
+        left in the end, nothing has merged across their borders, so their text alone also ends as these two.
+        And the chunk must be able to have the character that is split between them.
         """
         found: list[bytes] = []
         for byte in range(0x80, 0xC0) if open_bytes(text) else ():
@@ -519,9 +525,9 @@ class Bytes(Witnesses):
         return found
 
     def _stay(self, text: bytes, after: bytes) -> bool:
-        """Whether two pieces may stand side by side in the end, in a text that there is."""
+        """Whether two pieces may be left side by side at the end of merging, in some text."""
         both = text + after
-        # (The first question only spares most of the others.)
+        # (The first condition is only for speed: it makes most of the others unnecessary.)
         return (
             both not in self._spec.ids
             and [symbol.end for symbol in self._merging.run(both)] == [len(text), len(both)]
@@ -529,11 +535,11 @@ class Bytes(Witnesses):
         )
 
     def _may_be(self, text: bytes) -> bool:
-        """Whether some bytes, which have the beginning of a character, may be in a chunk."""
+        """Whether a chunk may contain some bytes, in which a character begins."""
         return parted(text) is not None and self._why_not_in_a_chunk(text) is None
 
     def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:
-        """Why no chunk has these bytes in it, whatever they are completed with; None if one may have them."""
+        """Why no chunk contains these bytes, however they are completed; None if one may contain them."""
         sides = parted(text)
         if sides is None:
             return None
@@ -549,7 +555,7 @@ class Bytes(Witnesses):
         return Reason("cut-apart", "the pattern always cuts between its characters")
 
     def _merged(self, whole: list[int], halves: list[int]) -> frozenset[int]:
-        """The pieces that their own bytes merge into, without any pattern."""
+        """The pieces that their own bytes merge into if no pattern cuts them."""
         bare = self._make(replace(self._spec, splitter=None, whole=False, file=None, added=()))
         raw = bare.variant(raw=True) if self._spec.normalizer.unicode_form else bare
         merged = self._become_themselves(raw, whole)
@@ -564,7 +570,7 @@ class Bytes(Witnesses):
             return self._merging.why_not(text, merged)
         form = self._spec.normalizer.unicode_form
         if is_text and form:
-            # (A part of a text in normal form is in normal form.)
+            # (Every part of a text in normal form is in normal form, too.)
             made = "".join(placed.character for placed in normal_form(form, text.decode()))
             if made != text.decode():
                 return Reason(

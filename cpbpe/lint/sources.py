@@ -1,10 +1,10 @@
-r"""From which texts the normalizer makes a given text: the other way round.
+r"""The inverse of the normalizer: which texts, called sources, it turns into a given text.
 
 The normalizer goes through a text from left to right. At each place it copies a user-defined piece, or
-applies the longest rule, or copies a character. A source of a wanted text is found in the same way, from left
-to right, by a search over states: how much of the wanted text is made, whether a space would be dropped now
-(remove_extra_whitespaces), and which rules would apply after all if the source went on in a certain way.
-There are finitely many states, so the search ends, and if it finds nothing, there is no source.
+applies the longest rule, or copies a character. The search builds a source in the same order. Its states say
+how much of the wanted text is made, whether a space would be dropped now (remove_extra_whitespaces), and
+which longer keys the end of the source might still become. There are finitely many states, so the search
+ends; if it finds nothing, there is no source.
 
 >>> from cpbpe.model.spec import NormalizerSpec, Piece, Pieces, PieceType
 >>> from cpbpe.text.charsmap_build import charsmap_from_rules
@@ -33,32 +33,33 @@ from cpbpe.text.charsmap import MAX_MATCHES, Charsmap
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8
 
 MOST_NODES = 1 << 21
-"""A charsmap with more rules than that is not walked through."""
+"""The rules of a charsmap are listed only if its trie has no more nodes than this."""
 MOST_STATES = 20_000
-"""This many states are looked at for one wanted text."""
+"""The search for the sources of one text gives up after this many states."""
 
 Waiting = frozenset[tuple[bytes, bool]]
-"""What the source ends with, from where something was copied or replaced on: more of it could be the key of
-another rule, or, if the flag is set, only another user-defined piece."""
+"""Ends of the source that may turn out to be the beginning of a longer key, which the normalizer would prefer
+over the step that it took there: the key of a rule or a user-defined piece, or, if the flag is set, only a
+user-defined piece."""
 
 
-class _Token(NamedTuple):
+class _Step(NamedTuple):
     """Something that the normalizer does at one place."""
 
     source: bytes
-    """What it takes from the text."""
+    """The text that it consumes."""
     made: bytes
-    """What it makes of it, spaces written as in pieces."""
+    """What it turns that into, with spaces written as in pieces."""
     kind: str
     """"user-defined" if it copies such a piece, "rule", or "copy" of a character."""
     after_space: bool | None
-    """Whether it makes this only after a space, or only elsewhere; None: it makes no difference."""
+    """True if it does this only after a space, False if only elsewhere, None if always."""
     ends_in_space: bool
     """Whether another space after it would be dropped."""
 
 
 class Undecided(Exception):  # noqa: N818  # nothing went wrong
-    """The rules are of a kind that is not gone through: not UTF-8, too many, or too many that begin alike."""
+    """The search cannot decide: rules are not UTF-8, or too many, or too many begin alike, or it gave up."""
 
 
 class Sources:
@@ -79,7 +80,7 @@ class Sources:
 
     @kept
     def takes_characters_apart(self) -> bool:
-        """Whether normalized text may not be UTF-8, because a replacement or a user-defined piece is not."""
+        """Whether normalized text may be invalid UTF-8, because a replacement or a user-defined piece is."""
         if not all(map(is_valid_utf8, self._user_defined)):
             return True
         if not self._charsmap:
@@ -92,7 +93,7 @@ class Sources:
 
     @kept
     def _rules(self) -> dict[bytes, bytes]:
-        """The rules; nothing if they are of a kind that is not gone through, which `_problem` then says."""
+        """The rules; none if the search cannot use them, and then `_problem` says why."""
         rules: dict[bytes, bytes] = {}
         if self._charsmap:
             try:
@@ -116,9 +117,10 @@ class Sources:
 
     @kept
     def _prefixes(self) -> tuple[set[bytes], set[bytes]]:
-        """The beginnings of all keys, whole ones not included; and of user-defined pieces alone."""
-        theirs = {key[:end] for key in self._user_defined for end in range(1, len(key))}
-        return {key[:end] for key in self._rules for end in range(1, len(key))} | theirs, theirs
+        """The proper prefixes of all keys, and those of user-defined pieces only."""
+        user_defined_prefixes = {key[:end] for key in self._user_defined for end in range(1, len(key))}
+        rule_prefixes = {key[:end] for key in self._rules for end in range(1, len(key))}
+        return rule_prefixes | user_defined_prefixes, user_defined_prefixes
 
     def mentions(self, character: str) -> bool:
         """Whether a character is in the key of a rule or in a user-defined piece."""
@@ -127,85 +129,86 @@ class Sources:
 
     # --- What the normalizer may do -----------------------------------------------------------------
 
-    def _tokens(self, source: bytes, value: bytes, kind: str) -> Iterator[_Token]:
-        """What one rule or copy makes: after a space it may be something else."""
+    def _steps(self, source: bytes, value: bytes, kind: str) -> Iterator[_Step]:
+        """The steps of one rule or copy: two if it does something else after a space, otherwise one."""
         ends = self._squeeze and value.endswith(b" ")
         starts = self._squeeze and value.startswith(b" ")
         made = value.replace(b" ", self._space)
-        yield _Token(source, made, kind, False if starts else None, ends)
+        yield _Step(source, made, kind, False if starts else None, ends)
         if starts:
             less = value.lstrip(b" ")
             made = less.replace(b" ", self._space)
-            yield _Token(source, made, kind, True, ends)
+            yield _Step(source, made, kind, True, ends)
 
     @kept
-    def _makers(self) -> tuple[dict[bytes, list[_Token]], dict[bytes, list[tuple[_Token, int]]]]:
-        """Rules and user-defined pieces, by the first character of what they make (b"" for nothing); and by
-        each other character of that, with its place.
+    def _makers(self) -> tuple[dict[bytes, list[_Step]], dict[bytes, list[tuple[_Step, int]]]]:
+        """The steps of rules and user-defined pieces: by the first character that they make (b"" if they make
+        nothing), and by each later one, together with its position.
         """
-        first: dict[bytes, list[_Token]] = {}
-        inside: dict[bytes, list[tuple[_Token, int]]] = {}
+        first: dict[bytes, list[_Step]] = {}
+        inside: dict[bytes, list[tuple[_Step, int]]] = {}
         actions = [(key, made, "rule") for key, made in self._rules.items() if key not in self._user_defined]
         actions += [(text, text, "user-defined") for text in self._user_defined]
-        for token in (token for action in actions for token in self._tokens(*action)):
-            at = character_length(token.made, 0) if token.made else 0
-            first.setdefault(token.made[:at], []).append(token)
-            while at < len(token.made):
-                end = at + character_length(token.made, at)
-                inside.setdefault(token.made[at:end], []).append((token, at))
+        for step in (step for action in actions for step in self._steps(*action)):
+            at = character_length(step.made, 0) if step.made else 0
+            first.setdefault(step.made[:at], []).append(step)
+            while at < len(step.made):
+                end = at + character_length(step.made, at)
+                inside.setdefault(step.made[at:end], []).append((step, at))
                 at = end
         return first, inside
 
-    def _copies(self, character: bytes) -> Iterator[_Token]:
-        """The copies of a character that make this one. (Keys are not copied: `_after` sees to that.)"""
+    def _copies(self, character: bytes) -> Iterator[_Step]:
+        """The steps that copy a character and make this one. (`_after` rejects those that begin a key.)"""
         if character != b" " or self._space == b" ":
-            yield from self._tokens(character, character, "copy")
+            yield from self._steps(character, character, "copy")
         if character == self._space != b" ":
-            yield from self._tokens(b" ", b" ", "copy")
+            yield from self._steps(b" ", b" ", "copy")
 
     # --- The search ---------------------------------------------------------------------------------
 
     def of(self, wanted: bytes) -> Iterator[tuple[str, bool]]:
-        """Yield sources, the shortest first; and whether each is to follow a space.
+        """Yield sources, the shortest first, and whether each must come after a space.
 
-        What a source makes may go on at both ends of the wanted text. Undecided if the search gave up.
+        What the normalizer makes of a source contains the wanted text, and may have more on both sides.
+        Raises `Undecided` if the search gives up.
         """
         rules = self._rules
         if self._problem:
             raise Undecided(self._problem)
         by_first, inside = self._makers
         first = wanted[: character_length(wanted, 0)]
-        waiting: list[tuple[int, int, bytes, int, bool, Waiting, bool]] = []
+        queue: list[tuple[int, int, bytes, int, bool, Waiting, bool]] = []
         seen: set[tuple[int, bool, Waiting]] = set()
         pushed = 0
 
-        def push(token: _Token, source: bytes, made: int, active: Waiting, spaced: bool) -> None:
+        def push(step: _Step, source: bytes, made: int, active: Waiting, spaced: bool) -> None:
             nonlocal pushed
-            after = self._after(active, token, rules)
+            after = self._after(active, step, rules)
             if after is None:
                 return
-            state = (min(made, len(wanted)), token.ends_in_space, after)
+            state = (min(made, len(wanted)), step.ends_in_space, after)
             if made >= len(wanted) or state not in seen:
                 seen.add(state)
                 pushed += 1
                 heappush(
-                    waiting,
-                    (len(source), pushed, source, made, token.ends_in_space, after, spaced),
+                    queue,
+                    (len(source), pushed, source, made, step.ends_in_space, after, spaced),
                 )
 
-        # 1. The first step may make more in front of the wanted text.
+        # 1. What the first step makes may begin before the wanted text.
         none: Waiting = frozenset()
         for spaced in (False, True) if self._squeeze else (False,):
-            for token in (*self._copies(first), *by_first.get(first, ())):
-                if token.after_space in (None, spaced) and _fits(wanted, 0, token.made):
-                    push(token, token.source, len(token.made), none, spaced)
-            for token, at in inside.get(first, ()):
-                if token.after_space in (None, spaced) and _fits(wanted, 0, token.made[at:]):
-                    push(token, token.source, len(token.made) - at, none, spaced)
-        # 2. The others go on from there.
+            for step in (*self._copies(first), *by_first.get(first, ())):
+                if step.after_space in (None, spaced) and _fits(wanted, 0, step.made):
+                    push(step, step.source, len(step.made), none, spaced)
+            for step, at in inside.get(first, ()):
+                if step.after_space in (None, spaced) and _fits(wanted, 0, step.made[at:]):
+                    push(step, step.source, len(step.made) - at, none, spaced)
+        # 2. All other steps continue a source.
         states = 0
-        while waiting:
-            _, _, source, made, dropping, active, spaced = heappop(waiting)
+        while queue:
+            _, _, source, made, dropping, active, spaced = heappop(queue)
             if made >= len(wanted):
                 yield source.decode(), spaced
                 continue
@@ -213,41 +216,41 @@ class Sources:
             if states > MOST_STATES:
                 raise Undecided("there are too many ways to make it")
             character = wanted[made : made + character_length(wanted, made)]
-            for token in (*self._copies(character), *by_first.get(character, ())):
-                if token.after_space in (None, dropping) and _fits(wanted, made, token.made):
-                    push(token, source + token.source, made + len(token.made), active, spaced)
-            for token in by_first.get(b"", ()):
-                if token.after_space in (None, dropping):
-                    kept_space = token._replace(ends_in_space=dropping)
-                    push(kept_space, source + token.source, made, active, spaced)
+            for step in (*self._copies(character), *by_first.get(character, ())):
+                if step.after_space in (None, dropping) and _fits(wanted, made, step.made):
+                    push(step, source + step.source, made + len(step.made), active, spaced)
+            for step in by_first.get(b"", ()):
+                if step.after_space in (None, dropping):
+                    kept_space = step._replace(ends_in_space=dropping)
+                    push(kept_space, source + step.source, made, active, spaced)
 
-    def _after(self, active: Waiting, token: _Token, rules: dict[bytes, bytes]) -> Waiting | None:
-        """What is active after one more token; None if the normalizer would do something else."""
-        every, theirs = self._prefixes
-        source = token.source
+    def _after(self, active: Waiting, step: _Step, rules: dict[bytes, bytes]) -> Waiting | None:
+        """What is active after one more step; None if the normalizer would do something else."""
+        prefixes, user_defined_prefixes = self._prefixes
+        source = step.source
         now = set()
-        # 1. Something that was active may become a longer key.
+        # 1. What was active may become a longer key.
         for begun, only_user_defined in active:
             for end in range(1, len(source) + 1):
                 key = begun + source[:end]
                 if key in self._user_defined or (not only_user_defined and key in rules):
                     return None
-                if key not in (theirs if only_user_defined else every):
+                if key not in (user_defined_prefixes if only_user_defined else prefixes):
                     break
             else:
                 now.add((key, only_user_defined))
-        # 2. Here, a user-defined piece comes before a rule, and a rule before a copy.
-        is_theirs = token.kind == "user-defined"
+        # 2. At this place, a user-defined piece takes precedence over a rule, and a rule over a copy.
+        is_user_defined = step.kind == "user-defined"
         ends = range(1, len(source) + 1)
-        if not is_theirs and any(source[:end] in self._user_defined for end in ends):
+        if not is_user_defined and any(source[:end] in self._user_defined for end in ends):
             return None
-        if token.kind == "copy" and any(source[:end] in rules for end in ends):
+        if step.kind == "copy" and any(source[:end] in rules for end in ends):
             return None
-        if source in (theirs if is_theirs else every):
-            now.add((source, is_theirs))
+        if source in (user_defined_prefixes if is_user_defined else prefixes):
+            now.add((source, is_user_defined))
         return frozenset(now)
 
 
 def _fits(wanted: bytes, at: int, made: bytes) -> bool:
-    """Whether something that is made is what is wanted at a place, or more than that."""
+    """Whether what is made agrees with the wanted text from a place on; it may go beyond its end."""
     return bool(made) and (wanted.startswith(made, at) or made.startswith(wanted[at:]))

@@ -1,9 +1,9 @@
-"""What texts and an embedding matrix show of a model: pieces not used, and rows that did not learn.
+"""What a corpus and an embedding show about a model: unused pieces, and rows that were hardly trained.
 
-The indicator for rows is the one of Land and Bartolo, "Fishing for Magikarp" (2024). Without the direction
-that all rows share, the rows of pieces that training never saw point the same way, because only weight decay
-and the softmax have moved them. So the nearer a row is to the mean of those that are known to be unused, the
-less it has learned. `read_embeddings` reads such a matrix from a file without loading all of it.
+The indicator for rows comes from Land and Bartolo, "Fishing for Magikarp" (2024). Only weight decay and the
+softmax move the rows of pieces that training never saw. So once the direction that all rows share is
+subtracted, these rows point the same way. The nearer a row is to the mean of the rows that are known to be
+unused, the less it has learned. `read_embeddings` reads an embedding from a file without loading all of it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Floats = NDArray[np.float32]
 
 
 def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[Finding]:
-    """Yield what a corpus shows: pieces that are never or hardly used, and how much falls to bytes."""
+    """Yield findings about a corpus: pieces that it hardly uses or not at all, and the share of bytes."""
     # 1. Count.
     counts = np.zeros(len(subject.spec.pieces), np.int64)
     every, size, number = iter(texts), 0, 0
@@ -84,7 +84,7 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
 
 
 def embedding_findings(subject: Subject, matrix: Any) -> Iterator[Finding]:
-    """Yield what the rows of an embedding show."""
+    """Yield findings about the rows of an embedding."""
     # 1. Its shape.
     if getattr(matrix, "ndim", None) != 2:
         shape = getattr(matrix, "shape", type(matrix).__name__)
@@ -93,13 +93,13 @@ def embedding_findings(subject: Subject, matrix: Any) -> Iterator[Finding]:
     if rows < subject.size:
         yield Finding.of("too-few-rows", rows=rows, last=subject.size - 1)
         return
-    # 2. Rows that are known to be unused: of ids that no text yields, and beyond the last id.
+    # 2. The rows that are known to be unused: those of ids that no text yields, and those beyond the last id.
     unused = [id for id, reason in subject.reach.reasons.items() if reason.decided]
     unused += range(subject.size, rows)
     if not unused:
         yield Finding.of("no-reference")
         return
-    # 3. Without the direction that all rows share.
+    # 3. Subtract the direction that all rows share, and measure distances from the mean of the unused rows.
     common = _common_direction(matrix)
 
     def without(part: Any) -> Floats:
@@ -110,7 +110,7 @@ def embedding_findings(subject: Subject, matrix: Any) -> Iterator[Finding]:
     mean = without(matrix[np.asarray(sorted(unused))]).mean(0)
     mean /= np.linalg.norm(mean) or 1.0
     distances = np.concatenate([_distance(without(part), mean) for part in _parts(matrix)])
-    # 4. Those that are as near as most of the unused ones.
+    # 4. The rows that are as near as most of the unused ones.
     limit = float(np.quantile(distances[np.asarray(unused)], _QUANTILE))
     near = [id for id in subject.text_ids if id in subject.reach.texts and distances[id] <= limit]
     near.sort(key=lambda id: distances[id])
@@ -139,7 +139,7 @@ def _common_direction(matrix: Any) -> Floats:
 
 
 def _distance(rows: Floats, mean: Floats) -> Floats:
-    """The cosine distance of each row; 1 for one that is zero."""
+    """The cosine distance of each row from the mean; 1 if the row is zero."""
     norms = np.linalg.norm(rows, axis=1)
     found: Floats = 1 - (rows @ mean) / np.where(norms > 0, norms, 1)
     return found
@@ -149,7 +149,7 @@ def _distance(rows: Floats, mean: Floats) -> Floats:
 
 
 class BFloat16:
-    """A matrix of bfloat16, which numpy does not have: what is taken out of it is float32."""
+    """A matrix of bfloat16, a type that numpy does not have. Indexing returns rows as float32."""
 
     ndim = 2
 

@@ -1,7 +1,7 @@
-"""What the page asks about a model, answered with values that JSON has. No server is needed for it.
+"""The answers to what the page asks about models, as values that JSON has; they need no server.
 
-A text of 100 KB has tens of thousands of tokens. So an answer has columns, with a number for each token, and
-what is known about a piece is in it once, however often the piece occurs.
+A text of 100 KB has tens of thousands of tokens. To stay small, an answer has columns with a number for each
+token, and the facts about each piece only once, however often it occurs.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ MAX_SAMPLED = 2_000
 SAMPLES = 8
 """How many samples there are."""
 MAX_FOUND = 200
-"""This many pieces are listed that a search finds."""
+"""A search lists this many pieces."""
 _ID = re.compile(r"#?([0-9]{1,9})")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREFIX = {"model": None, "on": True, "off": False}
-# Between two characters of ASCII a cluster ends, unless they end a line.
+# The parts of a text where a grapheme cluster can have several characters: around every character beyond
+# ASCII, and \r\n. Two other ASCII characters are never in one cluster.
 _NEAR_OTHERS = r"(?:\p{ASCII}?\P{ASCII}+)+(?:\r\n|\p{ASCII})?|\r\n"
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What is switched on."""
+    """The options that the page sets for encoding."""
 
     special: bool = False
     """Whether special tokens that the text spells out become their ids."""
@@ -53,7 +54,7 @@ class PageOptions:
 
     @classmethod
     def read(cls, given: object) -> PageOptions:
-        """The options as the page sends them; ValueError if they are others."""
+        """Read the options that the page sends; ValueError if there is an unknown one."""
         if given is None:
             return cls()
         if not isinstance(given, Mapping):
@@ -70,7 +71,7 @@ class PageOptions:
         return cls(prefix=_PREFIX[given.get("prefix", "model")], **flags)
 
     def of_calls(self) -> dict[str, Any]:
-        """The same for the methods of a tokenizer."""
+        """The options as arguments of a tokenizer's methods."""
         return {
             "add_bos": self.bos,
             "add_eos": self.eos,
@@ -80,14 +81,14 @@ class PageOptions:
 
 
 class Model:
-    """A model of the page: a tokenizer with the name that the page shows."""
+    """A model on the page: a tokenizer with the name that the page shows."""
 
     def __init__(self, name: str, tok: Tokenizer):
         self.name = name
         self.tok = tok
 
     def about(self) -> dict[str, Any]:
-        """What the page says about the model before there is a text."""
+        """What the page says about the model, whatever the text."""
         facts = self.tok.facts
         unk, bos, eos, _ = facts.special_ids
         return {
@@ -104,11 +105,11 @@ class Model:
     # --- A text -----------------------------------------------------------------------------------
 
     def encoding(self, text: str, options: PageOptions) -> Encoding:
-        """The tokens of a text. (The page counts characters, so it is aligned in characters.)"""
+        """The tokens of a text. (Spans are in characters, because the page counts these.)"""
         return self.tok.align(text, unit="char", **options.of_calls())
 
     def tokens(self, encoding: Encoding) -> dict[str, Any]:
-        """The tokens of a text as columns, and what is known about their pieces."""
+        """The tokens of a text as columns, with the facts about their pieces."""
         text = str(encoding.text)
         size = len(text.encode())
         return {
@@ -163,7 +164,7 @@ class Model:
         return {"begin": begin, "walls": walls, "steps": found, "ids": list(ids)}
 
     def samples(self, text: str, options: PageOptions, alpha: float, seed: int) -> dict[str, Any]:
-        """Several ways to cut a text, with merges skipped at random (BPE-dropout)."""
+        """Several encodings of a text, with merges skipped at random (BPE-dropout)."""
         if len(text) > MAX_SAMPLED:
             return {
                 "error": f"The text has {len(text):,} characters; samples are drawn of up to {MAX_SAMPLED:,}."
@@ -190,7 +191,7 @@ class Model:
         return {"id": id, "piece": self.piece(id), **self._builder.tree(id)}
 
     def search(self, wanted: str) -> dict[str, Any]:
-        """The pieces that contain a text, whatever the case; or the piece with an id."""
+        """The pieces that contain a text, ignoring case. If the text is an id, its piece comes first."""
         wanted = wanted[:200]
         if not wanted:
             return {"found": [], "total": 0}
@@ -203,7 +204,7 @@ class Model:
             keys.add(wanted.replace(" ", "▁").casefold())
         if not wanted.startswith("#"):
             matches = [id for id, text in self._texts if any(key in text for key in keys)]
-            # The shortest first: of thousands of pieces with an "e", `e` is the one that was meant.
+            # The shortest first: of thousands of pieces with an "e", the user probably means `e`.
             matches.sort(key=lambda id: len(self.tok.facts.piece(id)))
             found += [id for id in matches if id not in found[:1]]
         return {
@@ -231,7 +232,7 @@ def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokeni
     if isinstance(tokenizers, Tokenizer):
         tokenizers = [tokenizers]
     if isinstance(tokenizers, Mapping):
-        # (Only the last part of a path of any system: where it is on the machine is nobody's business.)
+        # (Only the last part of a path, of any system: the page should not reveal folders of the machine.)
         paths = ((str(path).rstrip("/\\"), tok) for path, tok in tokenizers.items())
         named = [(re.split(r"[/\\]", path)[-1] or "model", tok) for path, tok in paths]
     else:
@@ -250,7 +251,7 @@ def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokeni
 
 
 def shown_text(text: str) -> str:
-    """The text as the page shows it: half a character, which JavaScript can have, becomes U+FFFD."""
+    """The text as the page shows it. Half a surrogate pair, which JavaScript allows, becomes U+FFFD."""
     text = _SURROGATE.sub("\ufffd", text)
     size = len(text.encode())
     if size > MAX_TEXT:
@@ -276,14 +277,14 @@ def compared(models: list[Model], text: str, options: PageOptions) -> dict[str, 
     return {"models": answers, "differing": spans}
 
 
-# --- What is shown together -----------------------------------------------------------------------
+# --- Tokens that are shown together ---------------------------------------------------------------
 
 
 def joined(encoding: Encoding, facts: ModelFacts) -> list[int]:
-    """The tokens that are shown with the one before them, as indices: their border is inside of a character.
+    """The indices of tokens that are shown together with the token before, because both share a character.
 
-    (That is, of what a reader sees as one. A browser cannot colour a half of 🦙, and draws an accent apart
-    from its letter if a border separates them.)
+    "Character" here means what readers see as one. A browser cannot colour half of 🦙, and it draws an accent
+    away from its letter if a border separates them.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
@@ -306,12 +307,12 @@ def joined(encoding: Encoding, facts: ModelFacts) -> list[int]:
         if continues[id] or begin in inside:
             found.append(at)
         elif last_begin == last_end == begin < len(text) and encoding.pieces[at - 1] not in ("▁", ""):
-            found.append(at)  # rules made several tokens of one character
+            found.append(at)  # the normalizer made several tokens of one character
     return found
 
 
 def _inside(text: str) -> frozenset[int]:
-    """The places that are inside of a character as readers see it (a grapheme cluster)."""
+    """The places inside characters as readers see them (grapheme clusters)."""
     if text.isascii() and "\r" not in text:
         return frozenset()
     cluster = regex.compile(r"\X")
@@ -327,9 +328,9 @@ def _inside(text: str) -> frozenset[int]:
 
 
 def differing(one: Encoding, other: Encoding) -> list[tuple[int, int]]:
-    """The spans between two places where both models cut, in which only one of them cuts, or cuts more often.
+    """The spans of the text that two models cut differently. Both models cut at the ends of each span.
 
-    What is put around the text, and a dummy prefix, is no difference.
+    Tokens around the text (bos, eos) and a dummy prefix are no difference.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
@@ -341,7 +342,7 @@ def differing(one: Encoding, other: Encoding) -> list[tuple[int, int]]:
     cuts = [_cuts(one), _cuts(other)]
     common = sorted((cuts[0] & cuts[1]) | {0, len(text)})
     either = sorted(cuts[0] ^ cuts[1])
-    # How many lie between two common cuts that follow each other.
+    # Between each common cut and the next: how many cuts only one model has, and how many tokens begin.
     alone, here, there = (np.diff(np.searchsorted(places, common)) for places in (either, *begins))
     found: list[tuple[int, int]] = []
     for at in np.flatnonzero((alone > 0) | (here != there)).tolist():
@@ -359,7 +360,7 @@ def _cuts(encoding: Encoding) -> set[int]:
 
 
 def _begins(encoding: Encoding) -> list[int]:
-    """Where the tokens of the text begin, one entry for each."""
+    """The place where each token of the text begins."""
     tokens = zip(encoding.ids, encoding.pieces, encoding.offsets, strict=True)
     return sorted(
         begin

@@ -1,9 +1,9 @@
 """How a piece is built from single characters: which two parts merge, and in which order.
 
-A piece comes about in a text only if its characters merge among themselves, in the order in which they do in
-a text that is nothing but the piece. (A merge across its border would take away a part of it.) So it is
-enough to encode the piece itself, without normalizing it. If that ends with several symbols, no text yields
-the piece.
+A merge across the border of a piece would take away a part of it. So a text yields the piece only if its
+characters merge among themselves, in the same order as in a text that is nothing but the piece. It is
+therefore enough to encode the piece itself, without normalizing it. If that ends with several symbols, no
+text yields the piece.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cpbpe.text.utf8 import character_length, text_of
 MAX_CHARACTERS = 10_000
 """A longer piece is not taken apart: sentencepiece trains none of more than 512 characters."""
 MAX_SYMBOLS = 200
-"""A tree with more leaves is not drawn: nobody could look at it."""
+"""A tree with more leaves is not drawn, because nobody could read it."""
 
 
 class Merge(NamedTuple):
@@ -37,7 +37,7 @@ class Merge(NamedTuple):
     id: int
     """Its id."""
     rank: int
-    """Its place among all merges, the one with the highest score being 1; equal scores have one rank."""
+    """Its place among all merges, from 1 for the highest score; equal scores have the same rank."""
     score: float
     """Its score."""
 
@@ -61,7 +61,7 @@ class Built:
     ends_as: tuple[str, ...]
     """What is left when nothing can merge any more: the piece itself, or several symbols."""
     note: str
-    """What else is to be said, in a sentence; or nothing."""
+    """A remark about the piece, in a sentence, or an empty text."""
 
     @property
     def reachable(self) -> bool:
@@ -84,7 +84,7 @@ class Built:
 
 
 def json_number(score: float | None) -> float | str | None:
-    """A score, if there is one; as a text if JSON has no such number.
+    """A score as JSON can hold it: as text if it is infinite or not a number.
 
     >>> json_number(-1.5), json_number(float("inf"))
     (-1.5, 'inf')
@@ -127,14 +127,14 @@ class Builder:
             if types[id] in MERGEABLE and len(text) > (character_length(text, 0) if characters else 1)
         )
         self._made = np.sort(np.fromiter(made, np.float32))
-        """The scores of all pieces that are made by merging, in their order."""
+        """The scores of all pieces that merging makes, in ascending order."""
 
     def built(self, id: int) -> Built:
         """How the piece with an id is built."""
         return self._merged(id)[0]
 
     def tree(self, id: int) -> dict[str, Any]:
-        """The same as trees of JSON, a tree for each symbol that is left.
+        """How the piece is built, as trees for JSON: one for each symbol that is left.
 
         A node is `[text, id, score, children, number of the merge]`.
         """

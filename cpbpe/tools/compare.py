@@ -1,4 +1,4 @@
-"""`cpbpe.compare`: every text with every model, and texts of our own that ask one question each."""
+"""`cpbpe.compare`: every text with every model, and probes: built-in texts, each for one question."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from numpy.typing import NDArray
 
 from cpbpe.corpus.documents import Documents
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.tools.compared_models import BYTE, UNKNOWN, Subject, name_of, subject_of
+from cpbpe.tools.compared_models import BYTE, UNKNOWN, LoadedModel, loaded_model, name_of
 from cpbpe.tools.comparison import Cell, ComparedModel, ComparedText, Comparison, Probed
 
 Model: TypeAlias = "str | os.PathLike[str] | Tokenizer"
 Texts: TypeAlias = "str | os.PathLike[str] | Iterable[str | bytes]"
 
 CHECKED_BYTES = 1_000_000
-"""This much of each text is decoded again, and timed."""
+"""About this much of each text, from its beginning, is decoded again and timed."""
 BLOCK_BYTES = 4_000_000
+"""About this much text is encoded at once."""
 ENGLISH = ("en", "eng", "english", "en_US", "en-US")
-"""Names of texts that prices are relative to, if nobody has said it."""
+"""Prices are relative to a text with one of these names, unless `base` names another."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 EXAMPLE = 12
 """This many tokens of a probe are shown."""
 ALPHA = 2.5
-"""The order of the Rényi entropy that Zouhar et al., "Tokenization and the Noiseless Channel" (2023), found
-to go together with the quality of translations."""
+"""The order of the Rényi entropy. With this one, Zouhar et al., "Tokenization and the Noiseless Channel"
+(2023), found a correlation with the quality of translations."""
 
 
 def compare(
@@ -67,7 +68,7 @@ def compare(
     by_name = dict(models) if isinstance(models, Mapping) else names_of(list(models))
     if not by_name:
         raise ValueError("there is no model to compare; give at least one")
-    subjects = [subject_of(str(name), model) for name, model in by_name.items()]
+    loaded = [loaded_model(str(name), model) for name, model in by_name.items()]
     named = _named(texts)
     if base is not None and base not in named:
         raise ValueError(f"base must be one of the texts ({', '.join(map(repr, named))}), not {base!r}")
@@ -81,21 +82,21 @@ def compare(
     sample: list[str] = []
     for name, given in named.items():
         read = given.texts() if isinstance(given, Documents) else given
-        text, of_text, beginning = _counted(name, read, subjects)
+        text, of_text, beginning = _counted(name, read, loaded)
         if isinstance(given, Documents):
             text = replace(text, left_out=dict(given.left_out))
         compared.append(text)
         cells += of_text
         sample += beginning
     # 3. The time, and the probes.
-    speeds = _speeds(subjects, sample, rounds)
-    shown = tuple(ComparedModel(s.name, s.library, len(s.kinds), speeds[s.name]) for s in subjects)
-    probed = tuple(_probed(subjects)) if probe else ()
+    speeds = _speeds(loaded, sample, rounds)
+    shown = tuple(ComparedModel(s.name, s.library, len(s.kinds), speeds[s.name]) for s in loaded)
+    probed = tuple(_probed(loaded)) if probe else ()
     return Comparison(shown, tuple(compared), tuple(cells), probed, base)
 
 
 def names_of(models: list[Any]) -> dict[str, Any]:
-    """Models by name: that of the file; the path if it occurs twice, and a number if that does not help."""
+    """Models by name: that of the file; if several have it, the path, and a number if that is not unique."""
     short = [name_of(model) for model in models]
     found: dict[str, Any] = {}
     for model, name in zip(models, short, strict=True):
@@ -110,7 +111,7 @@ def names_of(models: list[Any]) -> dict[str, Any]:
 
 
 def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
-    """Texts by name: that of the file, or the path if it occurs twice."""
+    """Texts by name: that of the file, or the path if several files have the name."""
     if not isinstance(texts, Mapping):
         paths = [texts] if isinstance(texts, (str, os.PathLike)) else list(texts)
         names = [Path(path).name.partition(".")[0] or str(path) for path in paths]
@@ -138,44 +139,44 @@ def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
 class _Tally:
     """The tokens of a text with one model, counted block by block."""
 
-    def __init__(self, subject: Subject):
-        self.subject = subject
-        self.counts: NDArray[np.int64] = np.zeros(len(subject.kinds), np.int64)
+    def __init__(self, model: LoadedModel):
+        self.model = model
+        self.counts: NDArray[np.int64] = np.zeros(len(model.kinds), np.int64)
         self.changed = 0
-        """Texts that decoding does not give back, among those that were tried."""
+        """How many of the checked texts did not come back from decoding."""
         self.example: str | None = None
-        """The shortest of them."""
+        """The shortest of these."""
 
     def add(self, texts: Sequence[str], check: bool) -> None:
-        """Count the tokens of some texts; look whether decoding gives them back."""
-        encoded = self.subject.encode(list(texts))
+        """Count the tokens of some texts; with `check`, also whether decoding gives the texts back."""
+        encoded = self.model.encode(list(texts))
         ids = np.fromiter(chain.from_iterable(encoded), np.int64, sum(map(len, encoded)))
         self.counts += np.bincount(ids, minlength=len(self.counts))
         for text, one in zip(texts, encoded, strict=True) if check else ():
-            if self.subject.decode(one) != text:
+            if self.model.decode(one) != text:
                 self.changed += 1
                 if self.example is None or len(text) < len(self.example):
                     self.example = text
 
     def cell(self, text: str, checked: int) -> Cell:
-        """What was counted of the text of this name."""
+        """The counts as the cell of the text with this name."""
         tokens, byte_tokens, unknown = (
             int(part.sum())
             for part in (
                 self.counts,
-                self.counts[self.subject.kinds == BYTE],
-                self.counts[self.subject.kinds == UNKNOWN],
+                self.counts[self.model.kinds == BYTE],
+                self.counts[self.model.kinds == UNKNOWN],
             )
         )
         used, even = int((self.counts > 0).sum()), renyi_efficiency(self.counts, len(self.counts))
         found = (tokens, used, byte_tokens, unknown, even, checked, self.changed, self.example)
-        return Cell(self.subject.name, text, *found)
+        return Cell(self.model.name, text, *found)
 
 
 def renyi_efficiency(counts: NDArray[np.int64], size: int) -> float | None:
-    """How evenly tokens are used: the Rényi entropy of their frequencies, of what `size` ids can have.
+    """How evenly tokens are used: the Rényi entropy of their frequencies, divided by the highest possible.
 
-    1 if all ids are equally frequent, near 0 if a few make up the text; None if there is no choice.
+    1 if all `size` ids are equally frequent, near 0 if a few make up the text; None if there is no choice.
 
     >>> import numpy as np
     >>> renyi_efficiency(np.array([5, 5, 5, 5]), 4), round(renyi_efficiency(np.array([97, 1, 1, 1]), 4), 3)
@@ -190,10 +191,10 @@ def renyi_efficiency(counts: NDArray[np.int64], size: int) -> float | None:
 
 
 def _counted(
-    name: str, texts: Iterable[str | bytes], subjects: list[Subject]
+    name: str, texts: Iterable[str | bytes], loaded: list[LoadedModel]
 ) -> tuple[ComparedText, list[Cell], list[str]]:
-    """One text with all models, in one pass; and its beginning."""
-    tallies = [_Tally(subject) for subject in subjects]
+    """A text with all models, in one pass: the text's own counts, its cells, and its beginning."""
+    tallies = [_Tally(model) for model in loaded]
     documents = size = characters = words = replaced = 0
     sample: list[str] = []
     checked_size = 0
@@ -215,10 +216,10 @@ def _counted(
 
 
 def blocks(texts: Iterable[str | bytes]) -> Iterator[tuple[list[str], int]]:
-    """Texts as str, some at a time, and how many of these were not valid Unicode.
+    """Yield texts as str, in blocks, with the number of texts in each block that were not valid Unicode.
 
-    These have U+FFFD in the place of what is wrong. (Half of a surrogate pair has no UTF-8, so no library
-    encodes it.) The first block is small, because it is decoded again.
+    What is invalid becomes U+FFFD. (That includes half a surrogate pair: it has no UTF-8, so no library
+    encodes it.) The first block is smaller than the others, because it is also decoded.
     """
     block: list[str] = []
     size, most, replaced = 0, CHECKED_BYTES, 0
@@ -240,31 +241,34 @@ def blocks(texts: Iterable[str | bytes]) -> Iterator[tuple[list[str], int]]:
         yield block, replaced
 
 
-def _speeds(subjects: list[Subject], sample: list[str], rounds: int) -> dict[str, float | None]:
-    """Megabytes a second: the models in turn, there and back, after a round without the clock."""
+def _speeds(loaded: list[LoadedModel], sample: list[str], rounds: int) -> dict[str, float | None]:
+    """Megabytes per second, by model: the median of the rounds, after one that is not timed.
+
+    The models take turns, and every other round goes through them backwards.
+    """
     size = sum(len(text.encode()) for text in sample)
-    times: dict[str, list[float]] = {subject.name: [] for subject in subjects}
+    times: dict[str, list[float]] = {model.name: [] for model in loaded}
     if not size or not rounds:
         return dict.fromkeys(times)
     for number in range(rounds + 1):
-        for subject in subjects if number % 2 else reversed(subjects):
+        for model in loaded if number % 2 else reversed(loaded):
             begin = perf_counter()
-            subject.encode(sample)
+            model.encode(sample)
             if number:
-                times[subject.name].append(perf_counter() - begin)
+                times[model.name].append(perf_counter() - begin)
     return {name: size / 1e6 / median(taken) for name, taken in times.items()}
 
 
-def _probed(subjects: list[Subject]) -> Iterator[Probed]:
+def _probed(loaded: list[LoadedModel]) -> Iterator[Probed]:
     for probe in probes():
-        for subject in subjects:
-            encoded = subject.encode(list(probe.texts))
+        for model in loaded:
+            encoded = model.encode(list(probe.texts))
             mean = sum(map(len, encoded)) / len(encoded)
-            example = subject.pieces(probe.texts[0])[:EXAMPLE]
-            yield Probed(probe.group, probe.name, subject.name, mean, tuple(example))
+            example = model.pieces(probe.texts[0])[:EXAMPLE]
+            yield Probed(probe.group, probe.name, model.name, mean, tuple(example))
 
 
-# --- Texts of our own -----------------------------------------------------------------------------
+# --- Probes ---------------------------------------------------------------------------------------
 
 FIELDS = ("id", "name", "city", "amount", "active", "note")
 RECORDS = tuple(
@@ -282,7 +286,7 @@ RECORDS = tuple(
         (1050, "Hanna Virtanen", "Oulu", 499.9, True, "wants to know the weight"),
     ]
 )
-"""The data of which every format says the same."""
+"""The data that the probes of formats write in each format."""
 
 NUMBERS = 100
 MOST_DIGITS = 12
@@ -306,7 +310,7 @@ def merge_all(rows, limit):
 
 
 class Probe(NamedTuple):
-    """Some texts that ask for one thing."""
+    """Some texts that show one property of a model."""
 
     group: str
     """"formats", "digits" or "indentation"."""
@@ -315,7 +319,7 @@ class Probe(NamedTuple):
 
 
 def probes() -> list[Probe]:
-    """All of them."""
+    """All probes."""
     found = [Probe("formats", name, (text,)) for name, text in formats().items()]
     chance = random.Random(1)
     for digits in range(1, MOST_DIGITS + 1):
@@ -326,7 +330,7 @@ def probes() -> list[Probe]:
 
 
 def indented(step: str) -> str:
-    r"""The function, with this for each level.
+    r"""The function in `_CODE`, indented by `step` for each level.
 
     >>> indented("\t").splitlines()[2]
     '\tfor row in rows:'

@@ -1,4 +1,4 @@
-"""The models to compare: whatever cpbpe loads, and encodings of other libraries, through their own code."""
+"""The models that `cpbpe.compare` can run: those that cpbpe loads, and those that other libraries run."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from cpbpe.text.utf8 import BYTES_OF_LETTERS, is_valid_utf8
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 
 ORDINARY, BYTE, UNKNOWN = range(3)
-"""What kind of token an id is: a part of bytes only, the one for what is unknown, or neither."""
+"""The kinds of ids: BYTE if the token is only a part of a character, UNKNOWN for the unknown token."""
 
 LIBRARIES = ("tiktoken", "tokenizers", "sentencepiece")
-"""What can stand before a colon in the name of a model of another library."""
+"""Libraries whose models can be compared. A model's name has the library and a colon in front of it."""
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A model, and the calls that a comparison needs of it."""
+class LoadedModel:
+    """A model, loaded, with the calls that a comparison needs."""
 
     name: str
     library: str
     kinds: NDArray[np.uint8]
-    """The kind of each id that there is."""
+    """The kind of each id."""
     encode: Callable[[list[str]], list[Sequence[int]]]
-    """The ids of texts, as fast as the library can on one thread."""
+    """Encodes texts as fast as the library can on one thread."""
     decode: Callable[[Sequence[int]], str]
     pieces: Callable[[str], list[str]]
-    """The tokens of a text as text."""
+    """Encodes a text to its tokens as str."""
 
 
-def subject_of(name: str, given: Any) -> Subject:
+def loaded_model(name: str, given: Any) -> LoadedModel:
     """The model that a path, a name with a library before it, or a tokenizer stands for."""
     if isinstance(given, Tokenizer):
         return _ours(name, given)
@@ -59,18 +59,18 @@ def subject_of(name: str, given: Any) -> Subject:
 
 
 def way_out(path: str, error: Exception) -> str:
-    """What to do about a model that another library reads and cpbpe does not: it is not BPE."""
+    """The end of an error message for a model that is not BPE, so that only another library reads it."""
     library = getattr(error, "library", None)
     return f"; {library}:{path} compares it with the code of that library" if library else ""
 
 
 def is_of_another_library(path: str) -> bool:
-    """Whether a library stands before the name."""
+    """Whether a name begins with a library and a colon."""
     return ":" in path and path.partition(":")[0] in LIBRARIES
 
 
 def name_of(given: Any) -> str:
-    """What a model is called if nobody says it: its file, and the folder if that is a usual name."""
+    """A model's default name: that of its file, with the folder if many files have that name."""
     if isinstance(given, Tokenizer):
         return "model"
     path = str(given)
@@ -81,7 +81,7 @@ def name_of(given: Any) -> str:
     return f"{file.parent.name}/{file.name}" if file.name in usual and file.parent.name else file.name or path
 
 
-def _ours(name: str, tok: Tokenizer) -> Subject:
+def _ours(name: str, tok: Tokenizer) -> LoadedModel:
     kinds = np.zeros(len(tok), np.uint8)
     if tok.spec.alphabet == "bytes":
         for id, token in enumerate(tok.vocab.token_bytes()):
@@ -91,7 +91,7 @@ def _ours(name: str, tok: Tokenizer) -> Subject:
         kinds[: len(types)][types == PieceType.BYTE] = BYTE
         if tok.unk_id is not None:
             kinds[tok.unk_id] = UNKNOWN
-    return Subject(
+    return LoadedModel(
         name,
         "cpbpe",
         kinds,
@@ -103,7 +103,7 @@ def _ours(name: str, tok: Tokenizer) -> Subject:
     )
 
 
-def _of_another_library(name: str, path: str) -> Subject:
+def _of_another_library(name: str, path: str) -> LoadedModel:
     library, _, rest = path.partition(":")
     try:
         with importing:
@@ -119,7 +119,7 @@ def _of_another_library(name: str, path: str) -> Subject:
     }
     try:
         found = opened[library]()
-    except Exception as error:  # (Of any kind. With tiktoken also the network, from which it gets its files.)
+    except Exception as error:  # (Of any kind; tiktoken's can be about the network, too.)
         what = "make this encoding" if library == "tiktoken" else "read it"
         raise ModelError(f"{path}: {library} cannot {what}: {error}") from error
     makers = {"tiktoken": _tiktoken, "tokenizers": _tokenizers, "sentencepiece": _sentencepiece}
@@ -130,11 +130,11 @@ def _kind_of_bytes(token: bytes) -> int:
     return ORDINARY if is_valid_utf8(token) else BYTE
 
 
-def _tiktoken(name: str, found: Any) -> Subject:
+def _tiktoken(name: str, found: Any) -> LoadedModel:
     kinds = np.zeros(found.n_vocab, np.uint8)
     for token in found.token_byte_values():
         kinds[found.encode_single_token(token)] = _kind_of_bytes(token)
-    return Subject(
+    return LoadedModel(
         name,
         "tiktoken",
         kinds,
@@ -147,7 +147,7 @@ def _tiktoken(name: str, found: Any) -> Subject:
     )
 
 
-def _tokenizers(name: str, found: Any) -> Subject:
+def _tokenizers(name: str, found: Any) -> LoadedModel:
     found.no_padding()
     found.no_truncation()
     vocabulary = found.get_vocab(True)
@@ -161,23 +161,23 @@ def _tokenizers(name: str, found: Any) -> Subject:
     unknown = getattr(found.model, "unk_token", None)
     if unknown in vocabulary:
         kinds[vocabulary[unknown]] = UNKNOWN
-    return Subject(
+    return LoadedModel(
         name,
         "tokenizers",
         kinds,
-        # (Its `encode_batch` uses all cores, and there is no argument that says otherwise.)
+        # (Not `encode_batch`, which uses all cores and has no argument to change that.)
         lambda texts: [found.encode(text, add_special_tokens=False).ids for text in texts],
         lambda ids: str(found.decode(list(ids), skip_special_tokens=False)),
         lambda text: list(found.encode(text, add_special_tokens=False).tokens),
     )
 
 
-def _sentencepiece(name: str, found: Any) -> Subject:
+def _sentencepiece(name: str, found: Any) -> LoadedModel:
     ids = range(found.get_piece_size())
     kinds = np.array([BYTE if found.is_byte(id) else ORDINARY for id in ids], np.uint8)
     if found.unk_id() >= 0:
         kinds[found.unk_id()] = UNKNOWN
-    return Subject(
+    return LoadedModel(
         name,
         "sentencepiece",
         kinds,

@@ -35,11 +35,11 @@ class ComparedModel:
 
     name: str
     library: str
-    """Whose code encoded: "cpbpe", "tiktoken", "tokenizers" or "sentencepiece"."""
+    """The library that encoded: "cpbpe", "tiktoken", "tokenizers" or "sentencepiece"."""
     size: int
     """The number of ids."""
     megabytes_per_second: float | None
-    """How much text it encoded to lists in a second, on one thread, warm: the median of the rounds."""
+    """How fast it encoded text to lists, on one thread, after a warm-up: the median of the rounds."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ComparedText:
     bytes: int
     characters: int
     words: int
-    """Runs of characters that are not white space. In scripts without spaces they say nothing."""
+    """Runs of characters that are not white space. In scripts without spaces they mean nothing."""
     replaced: int = 0
     """Documents that were not valid Unicode. They were read with U+FFFD in the place of what is wrong."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -71,13 +71,13 @@ class Cell:
     """Tokens that are single bytes, or parts of characters."""
     unknown_tokens: int
     renyi_efficiency: float | None
-    """How evenly ids are used, from 0 to 1: the Rényi entropy (of order 2.5) of the most that is possible."""
+    """How evenly ids are used, from 0 to 1: the Rényi entropy (order 2.5), divided by its maximum."""
     checked: int
     """How many documents were decoded again."""
     changed: int
-    """How many of them did not come back as they were."""
+    """How many of them decoding did not give back."""
     example: str | None
-    """One of these."""
+    """The shortest of these."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Probed:
     name: str
     model: str
     tokens: float
-    """Tokens; of several texts the mean."""
+    """The number of tokens: the mean, if the probe has several texts."""
     example: tuple[str, ...]
     """The tokens of a number, or the first ones of another text."""
 
@@ -129,7 +129,7 @@ class Comparison:
         raise KeyError(f"there is no text {name!r}")
 
     def price(self, model: str, text: str) -> float | None:
-        """How many tokens a text has for each of the base. None without a base, or if that is empty."""
+        """The tokens of a text, divided by those of the base. None without a base, or if it is empty."""
         base = self[model, self.base].tokens if self.base is not None else 0
         return self[model, text].tokens / base if base else None
 
@@ -214,7 +214,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _measures(found: Comparison) -> dict[str, tuple[str, str, Measure]]:
-    """What is measured of a text with a model: a note, how numbers are written, and the number."""
+    """By title, what is measured of a cell: a note for readers, a format for the number, and a function."""
 
     def per_token(cell: Cell) -> float | None:
         return found.text(cell.text).characters / cell.tokens if cell.tokens else None
@@ -233,7 +233,7 @@ def _measures(found: Comparison) -> dict[str, tuple[str, str, Measure]]:
 
 
 def _costs(found: Comparison, group: str) -> dict[str, list[float]]:
-    """What the probes of a group cost, with each model."""
+    """The tokens of each probe of a group, one number for each model."""
     costs: dict[str, list[float]] = {}
     for probe in found.probes:
         if probe.group == group:
@@ -289,7 +289,7 @@ def _lines(found: Comparison, columns: int) -> list[str]:
 
 
 def _written(costs: Sequence[float], base: Sequence[float] | None) -> list[str]:
-    """What a probe costs with each model, and relative to another one."""
+    """The tokens of a probe with each model, and relative to those of the probe `base`, if there is one."""
     if base is None:
         return [f"{cost:,.2f}" for cost in costs]
     return [f"{cost:,.0f}  {cost / max(one, 1):.2f} ×" for cost, one in zip(costs, base, strict=True)]
@@ -398,20 +398,21 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 # --- Bars as SVG ----------------------------------------------------------------------------------
 
 _COLOURS = ("#3b6fb6", "#c8553d", "#4f8a3c", "#8a63b3", "#b07d12", "#2a8c8c", "#b34a83", "#6b6b6b")
-"""One for each model, again from the first after the last. Each can be told from white and from black."""
+"""A colour for each model; after the last, they repeat. Each is visible on white and on black."""
 _BAR = 14
 _GAP = 10
 _LABEL = 18
-"""The line above the bars of a row, with its name: beside them, a telephone would have no room for both."""
+"""The height of a row's name, which stands above its bars: a telephone has no room for it beside them."""
 _VALUE = 78
 _WIDTH = 420
-"""Wide enough on a screen, and so narrow that a telephone hardly has to make the letters smaller."""
+"""Wide enough for a screen, and narrow enough that a telephone hardly has to shrink the letters."""
 
 
 def _bars(rows: Plot, models: Sequence[str], form: str, title: str) -> str:
     """A group of bars for each row, a bar for each model; `form` says how numbers are written.
 
-    What is drawn is also said in words, to those who cannot see it: the table above has the same numbers.
+    For readers who cannot see the bars, each one has its value as a title, and the table above has the same
+    numbers.
     """
     most = max((value for _, values in rows for value in values if value is not None), default=0) or 1
     parts: list[str] = []

@@ -32,12 +32,14 @@ KINDS = ("added", "removed", "retyped", "moved", "rescored")
 MOST_SHOWN = 8
 """This many changes of a kind are shown."""
 _EXAMPLES = 5
+"""This many documents that differ are shown."""
 _AROUND = 20
+"""Of each of them, this many characters before and after the first difference."""
 _SPACE = "\u2581".encode()
 
 
 class PieceEntry(NamedTuple):
-    """A piece where it stands in one model."""
+    """A piece as one model has it."""
 
     id: int
     score: float | None
@@ -47,7 +49,7 @@ class PieceEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class PieceChange:
-    """A piece that is not the same in both models."""
+    """A piece that differs between the models."""
 
     piece: str
     """Bytes that are not UTF-8 are written as \\xFF."""
@@ -75,7 +77,7 @@ class PieceChange:
 
 @dataclass(frozen=True)
 class SettingChange:
-    """A setting that is not the same."""
+    """A setting that differs between the models."""
 
     name: str
     old: str
@@ -86,15 +88,15 @@ class SettingChange:
 
 @dataclass(frozen=True)
 class CorpusDifference:
-    """What is different on documents of the user's."""
+    """What is different on the user's documents."""
 
     documents: int
     different: int
-    """Documents whose tokens are not the same."""
+    """How many documents have other tokens."""
     old_tokens: int
     new_tokens: int
     examples: tuple[str, ...]
-    """Where the first of them begin to differ."""
+    """Extracts from the first of these documents, around the first difference."""
 
     @property
     def share(self) -> float:
@@ -117,9 +119,9 @@ class ModelDiff:
     text: TextDifference | None
     """A text whose tokens differ; None if there is none, or none was found."""
     same_tokens: bool | None
-    """Whether every text has the same tokens: True and False are sure; None: no difference was found."""
+    """Whether every text has the same tokens. True and False are certain; None: no difference was found."""
     same_ids: bool | None
-    """The same for ids: tokens may be the same, and have other ids."""
+    """The same for ids, which may differ although the tokens are the same."""
     tried: int
     """How many texts were tried."""
     corpus: CorpusDifference | None
@@ -194,9 +196,9 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     families = specs[0].alphabet != specs[1].alphabet
     changes = _piece_changes(*(_entries(spec, families) for spec in specs))
     settings = _setting_changes(first, second)
-    # 3. The tokens of texts. Which pairs merge depends on the pieces that there are, on their types, and on
-    #    which of two scores is higher, or whether they are equal (`orders`). The numbers and the ids make no
-    #    difference to the tokens; neither do names, trainer settings, or what decoding does.
+    # 3. The tokens of texts. Which pairs merge depends on the pieces, on their types, and on the order of
+    #    their scores (`orders`), but not on the scores as numbers or on the ids. Names, trainer settings and
+    #    decoding make no difference to the tokens, either.
     models, text, tried = TwoModels(first, second), None, 0
     orders = compare_orders(*specs)
     decides = any(change.encodes and change.name not in _NAMES_ONLY for change in settings)
@@ -224,7 +226,10 @@ def _loaded(model: Model) -> Tokenizer:
 
 
 def _entries(spec: ModelSpec, as_text: bool) -> Entries:
-    """Every piece and added token of a model; `as_text`: with spaces, as in models of the other family."""
+    """Every piece and added token of a model.
+
+    With `as_text`, pieces have spaces instead of U+2581, so that they can be compared with byte-level ones.
+    """
     ranks = spec.alphabet == "bytes"
     found: Entries = {}
     for id, piece in enumerate(spec.pieces):
@@ -236,7 +241,7 @@ def _entries(spec: ModelSpec, as_text: bool) -> Entries:
 
 
 def _piece_changes(old: Entries, new: Entries) -> list[PieceChange]:
-    """Every piece that is not the same in both, in the order of the new ids; removed ones come first."""
+    """Every piece that differs, in the order of the new ids; removed pieces come first."""
     texts = [*(text for text in old if text not in new), *new]
     changes = [
         PieceChange(text.decode("utf-8", "backslashreplace"), old.get(text), new.get(text)) for text in texts
@@ -245,23 +250,24 @@ def _piece_changes(old: Entries, new: Entries) -> list[PieceChange]:
 
 
 def _equal(one: PieceEntry | None, other: PieceEntry | None) -> bool:
-    """Whether two entries are the same; a score that is no number is equal to itself."""
+    """Whether two entries are the same. (NaN as a score counts as equal to itself.)"""
     if one is None or other is None or (one.id, one.type) != (other.id, other.type):
         return False
     return one.score == other.score or (one.score != one.score and other.score != other.score)
 
 
-# --- Everything else that a model says ------------------------------------------------------------
+# --- Settings -------------------------------------------------------------------------------------
 
 _NO_ENCODING = ("denormalizer", "unk_surface", "settings", "carried", "bos_id", "eos_id", "pad_id")
-"""What these begin with says nothing about the ids of a text."""
+"""Settings whose names begin with these do not affect the ids of a text."""
 _NAMES_ONLY = ("normalizer.name", "special_tokens", "unk_id")
-"""Names of rules, whose tables are compared, too; and tokens that only come where they are allowed."""
+"""Settings that cannot change tokens by themselves: the name of rules whose tables are compared, too, and
+tokens that occur only where the caller allows them."""
 _LONGEST = 120
 
 
 def _setting_changes(old: Tokenizer, new: Tokenizer) -> list[SettingChange]:
-    """Every setting that is not the same."""
+    """Every setting that differs."""
     first, second = dict(_settings(old)), dict(_settings(new))
     return [
         SettingChange(
@@ -326,7 +332,7 @@ def _corpus_difference(models: TwoModels, texts: Iterable[str | bytes]) -> Corpu
 
 
 def _extract(models: TwoModels, text: str) -> str:
-    """The text around the first token that is not the same."""
+    """The text around the first token that differs."""
     one, other = models.old.align(text).offsets, models.new.align(text).offsets
     place = next((a[0] for a, b in zip(one, other, strict=False) if a != b), 0)
     begin, end = max(place - _AROUND, 0), place + _AROUND

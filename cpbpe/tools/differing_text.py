@@ -1,10 +1,11 @@
-"""The shortest text whose tokens are not the same in two models.
+"""The search for a short text whose tokens differ between two models.
 
-Texts are tried from short to long: all of one character, then all of two, or more, if there are few enough.
-Without rules, a character that is in no piece is like any other such character, so two of them stand for all;
-with rules, all of Unicode is tried as texts of one character. Then come longer texts in which a difference is
-likely: those that the orders of the scores point to (`orders.py`), the pieces that changed, alone and with
-neighbours, and random pieces side by side. What is found is made shorter, as long as it stays a difference.
+Texts are tried from short to long: all of one character, then all of two or more, as long as these are few
+enough. If the models have no rules, normal form or pattern, all characters that are in no piece are alike, so
+two of them stand for all; otherwise all of Unicode is tried as texts of one character. Then come longer texts
+in which a difference is likely: those that `orders.py` derives from the orders of the scores, the pieces that
+changed, alone and with neighbours, and random pieces side by side. A text with a difference is then made as
+short as it can be without losing it.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 
 _BATCH = 50_000
 MOST_TEXTS = 3_000_000
-"""All texts of a length are tried if there are no more than these."""
+"""All texts of a length are tried if there are no more of them than this."""
 GLUED = 100_000
-"""This many texts of pieces at random are tried."""
+"""This many texts of random pieces are tried."""
 _CHANGED = 20_000
 """This many of the pieces that changed are tried."""
 _LIKELY = 20_000
-"""This many of the texts that the orders of the scores point to are tried, the shortest of them."""
+"""This many of the texts that `orders.py` derives are tried, the shortest first."""
 _NEIGHBOURS = ("", " ", "a", "1", ".", "\n", "é")
 
 
@@ -48,13 +49,13 @@ class TextDifference:
 
 @dataclass
 class TwoModels:
-    """Two models, and what they have in common to compare tokens by."""
+    """Two models, and a common numbering of their tokens by which these can be compared."""
 
     old: Tokenizer
     new: Tokenizer
 
     def __post_init__(self) -> None:
-        # A token is what it stands for, and whether it is the one for what is unknown.
+        # Two tokens are the same if they have the same bytes, or both are the unknown one.
         numbers: dict[Any, int] = {}
         self._old, self._new = (self._numbered(tok, numbers) for tok in (self.old, self.new))
 
@@ -66,7 +67,7 @@ class TwoModels:
         return found
 
     def differing(self, texts: list[str]) -> NDArray[np.bool_]:
-        """Which texts do not have the same tokens."""
+        """Which texts have different tokens."""
         one, other = self.old.encode_arrays(texts, threads=1), self.new.encode_arrays(texts, threads=1)
         first, second = np.diff(one.offsets), np.diff(other.offsets)
         found: NDArray[np.bool_] = first != second
@@ -77,7 +78,7 @@ class TwoModels:
         return found
 
     def differ(self, text: str) -> bool:
-        """Whether one text does not."""
+        """Whether a text has different tokens."""
         return bool(self.differing([text])[0])
 
     def difference(self, text: str, proved: bool) -> TextDifference:
@@ -97,9 +98,9 @@ class TwoModels:
 def shortest_difference(
     models: TwoModels, changed: Iterable[str], likely: Sequence[str] = ()
 ) -> tuple[TextDifference | None, int]:
-    """A text whose tokens differ, as short as it was found; and how many texts were tried.
+    """The shortest text found whose tokens differ, or None, and how many texts were tried.
 
-    `changed` are the pieces that changed, `likely` normalized texts that are merged in different ways.
+    `changed` are the pieces that changed; `likely` are normalized texts that may be merged differently.
     """
     tried = 0
     for exhausted, texts in _levels(models, changed, likely):
@@ -117,7 +118,7 @@ def shortest_difference(
 def _levels(
     models: TwoModels, changed: Iterable[str], likely: Sequence[str]
 ) -> Iterator[tuple[int, Iterable[str]]]:
-    """Texts to try, each with the number of characters up to which all texts have been tried before."""
+    """Yield groups of texts to try, each with a length up to which all texts have been tried before."""
     # The characters of all pieces, and two that are in none.
     tokens = chain(models.old.vocab.token_bytes(), models.new.vocab.token_bytes())
     pieces = {token.decode() for token in tokens if token and is_valid_utf8(token)}
@@ -152,7 +153,7 @@ def _around(piece: str) -> Iterator[str]:
 
 
 def _apart(piece: str, shield: str) -> Iterator[str]:
-    """Texts in which nothing before or after a piece is merged with it, if the rules let them be."""
+    """Yield texts in which nothing around a piece merges with it, unless the normalizer changes them."""
     for text in (piece, piece.replace("\u2581", " ")):
         yield f"{shield}{text}{shield}"
         yield f"{text}{shield}"
@@ -171,7 +172,7 @@ def _glued(pieces: list[str], changed: list[str]) -> Iterator[str]:
 
 
 def _shrunk(models: TwoModels, text: str) -> str:
-    """The text without what can be left out: first halves, then ever smaller parts, down to characters."""
+    """The text without any part that can be left out; halves are tried first, then ever smaller parts."""
     size = len(text) // 2
     while size:
         begin = 0
@@ -182,7 +183,7 @@ def _shrunk(models: TwoModels, text: str) -> str:
             else:
                 begin += size
         size //= 2
-    # Then with plain characters where any will do.
+    # Then replace characters by plain ones where the difference stays.
     for place in range(len(text)):
         for plain in "a1 ":
             other = text[:place] + plain + text[place + 1 :]

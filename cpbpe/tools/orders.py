@@ -1,13 +1,16 @@
 """Whether two models with the same pieces, but other scores, merge every text in the same way.
 
-A text of two or three pieces decides it, and only few of those have to be looked at.
+If any text is merged differently, so is one that consists of three parts xyz, where xy and yz are pieces.
+Only few of these texts have to be compared.
 
-**Trees.** Two neighbours whose text together is a piece w are what w's text by itself becomes before its last
-merge (`cpbpe/model/pair_ranks.py` has the proof). So each piece that is ever made has one pair that makes it,
-one tree of merges, and no merge crosses a span before something is merged with a neighbour of the span.
+**Trees.** If two neighbouring symbols together are a piece w, they are the two symbols that w's own text
+consists of before its last merge (`cpbpe/model/pair_ranks.py` has the proof). So each piece that is ever made
+has exactly one pair that makes it, and one tree of merges. No merge crosses a span before something is merged
+with a neighbour of the span.
 
-**Which of two comes first.** Let (x, y) make the piece xy, and (y, z) the piece yz. On the text xyz, one of
-both is the first merge that crosses the ends of x, y and z. Let R(w) be the worst rank in the tree of w.
+**Which of two merges comes first.** Let (x, y) make the piece xy, and (y, z) the piece yz. On the text xyz,
+one of these is the first merge that crosses the ends of x, y and z. Let R(w) be the worst rank in the tree of
+w.
 
 - If R(xy) < R(yz), then xy is first: R(yz) is a rank in z's tree or that of yz itself, and before that step
   is taken, nothing better is left to merge, so all of xy is done. If R(xy) > R(yz), then yz is first.
@@ -15,24 +18,26 @@ both is the first merge that crosses the ends of x, y and z. Let R(w) be the wor
   z waits for a step of that rank, x and y are there before, and xy is first. Otherwise z is there when x and
   y are, and the ranks of xy and yz decide; if they are equal, xy is first, being on the left.
 
-So xy is first if and only if (R(xy), rank of xy) <= (R(yz), rank of yz, or infinity if R(z) = R(yz)). These
-are two keys for each piece, one for its place on the left, and one for its place on the right.
+So xy is first if and only if (R(xy), rank of xy) <= (R(yz), rank of yz, or infinity if R(z) = R(yz)). Each
+piece thus has two keys: one for when it is on the left, and one for when it is on the right.
 
-**Two models.** Take the trees of the first model A, and the keys that both models' ranks give to these trees.
+**Two models.** Take the trees of the first model A, and for each model the keys that its ranks give to these
+trees.
 *If the keys of every two pieces xy and yz compare in the same way, A and B merge every text in the same way.*
 
-    Else let q = (y, z) be the first step of B, in some text, that A never does there. All steps before are
-    A's, too; so y and z have the same trees in both, and A makes them. A does not merge them with each
-    other, although yz is a piece; so A merges y with an x before it, or z with one after it. Say the first
-    came first; the other case is the mirror image. If (y, z) is a pair of A's, then A merges xy first on
-    xyz, and B, for which nothing had crossed the ends of xyz before q, merges yz first: their keys compare
-    in other ways. If it is none, the text yz by itself goes another way in A: when y is there, it is merged
-    with a part v of z that is made before z is, and in B, v is merged with its neighbour v' in z. So A makes
-    yv before vv', and B does not, although the trees of y, v and v' are the same: the keys differ here.
+    Suppose that they do not, and let q = (y, z) be the first step of B, in some text, that A never makes
+    there. A makes all steps before q, too; so y and z have the same trees in both models, and A makes them. A
+    does not merge them with each other, although yz is a piece; so A merges y with an x before it, or z with
+    a symbol after it. Assume that the former happens first; the other case is the mirror image.
+    (1) If (y, z) is a pair of A's, then on xyz, A merges xy first. B merges yz first, because nothing had
+    crossed the ends of xyz before q. So their keys compare differently.
+    (2) Otherwise A merges the text yz by itself differently: once y is made, A merges it with a part v of z
+    that is made before z is, while B merges v with its neighbour v' in z. So A makes yv before vv', and B
+    does not, although the trees of y, v and v' are the same: the keys compare differently here.
 
-All pairs that this compares are inside the text in question. So if the keys of a text xyz differ, and those
-of no shorter one, then up to its length the trees are the same in both models, and they do merge xyz in
-different ways. It ends as different pieces, unless all of xyz is one piece, that both make.
+All pairs in this argument lie inside the text in question. So if the keys differ for a text xyz, but for no
+shorter one, then the trees of all pieces up to its length are the same in both models, and the models do
+merge xyz in different ways. The results differ, unless all of xyz is one piece that both models make.
 """
 
 from __future__ import annotations
@@ -56,18 +61,18 @@ Ranks = dict[bytes, int]
 K = TypeVar("K")
 
 MOST_PIECES, MOST_NEIGHBOURS = 2_000, 20
-"""This many pieces yz are made into texts, with this many pieces xy each: the shortest."""
+"""Texts xyz are made from this many pieces yz, the shortest, with this many pieces xy for each."""
 MOST_WHOLES = 20
 """This many texts xyz that are pieces are tried with neighbours."""
 
 
 class Orders(NamedTuple):
-    """What the orders of two models' pieces say."""
+    """What follows from the orders in which two models merge their pieces."""
 
     same: bool
     """Whether both merge every text in the same way, for certain."""
     texts: list[str]
-    """Normalized texts that are merged in different ways, or may be; short ones first."""
+    """Normalized texts that are, or may be, merged in different ways; short ones first."""
 
 
 NOTHING = Orders(False, [])
@@ -75,12 +80,12 @@ NOTHING = Orders(False, [])
 
 
 def compare_orders(old: ModelSpec, new: ModelSpec) -> Orders:
-    """Compare two models, as far as all pieces that text can become have the same texts and types.
+    """Compare two models; the answer is `NOTHING` if pieces that text can become differ in text or type.
 
-    If even the order is the same, so is every step. Otherwise nothing is said about models with UNUSED
-    pieces: into what these are split again depends on all pairs that were looked at, not only on those that
-    were merged. User-defined pieces are cut out before merging, in both models alike, so it does no harm that
-    texts that contain them are compared as well.
+    If the order of the pieces is the same, too, so is every step. Otherwise the answer for models with UNUSED
+    pieces is `NOTHING`, because how these are split again depends on all pairs that were examined, not only
+    on those that were merged. User-defined pieces are cut out before merging, in both models alike, so it
+    does no harm to compare texts that contain them.
     """
     first, second = ranks_of(old), ranks_of(new)
     if old.alphabet != new.alphabet or not _have_the_same(old, new, first, second):
@@ -89,7 +94,7 @@ def compare_orders(old: ModelSpec, new: ModelSpec) -> Orders:
     if _dense(first, pieces) == _dense(second, pieces):
         return Orders(True, [])
     code = "latin-1" if old.alphabet == "bytes" else "utf-8"
-    # Of which symbols a piece is made that is not UTF-8 is not certain.
+    # It is not certain of which symbols a piece consists that is not UTF-8.
     if PieceType.UNUSED in old.pieces.types or (code == "utf-8" and not all(map(is_valid_utf8, pieces))):
         return NOTHING
     one, other = ({text.decode(code): ranks[text] for text in pieces} for ranks in (first, second))
@@ -102,7 +107,7 @@ def compare_orders(old: ModelSpec, new: ModelSpec) -> Orders:
 
 
 def _have_the_same(old: ModelSpec, new: ModelSpec, first: Ranks, second: Ranks) -> bool:
-    """Whether all pieces that only one model has, or has with this type, are idle there."""
+    """Whether the models have the same pieces with the same types, idle pieces aside (`_is_idle`)."""
     sides = (old, first, _types(old)), (new, second, _types(new))
     texts = {text for text, _ in sides[0][2].items() ^ sides[1][2].items()}
     return all(
@@ -118,10 +123,10 @@ def _types(spec: ModelSpec) -> dict[bytes, int]:
 
 
 def _is_idle(text: bytes, type: int, spec: ModelSpec, ranks: Ranks) -> bool:
-    """Whether no text becomes a piece of several symbols: a control piece, or one that cannot be made.
+    """Whether a piece of several symbols never occurs: it is a control piece, or cannot be merged.
 
-    Byte-level models are left out: they may look up whole chunks, without any merge. A model with UNUSED
-    pieces looks also at what it does not make.
+    No piece of a byte-level model counts as idle, because such a model may look up whole chunks without any
+    merge. Nor does a NORMAL piece in a model with UNUSED pieces, where even pairs that are not merged matter.
     """
     if spec.alphabet == "bytes" or len(text) <= character_length(text, 0):
         return False
@@ -137,9 +142,9 @@ def _is_idle(text: bytes, type: int, spec: ModelSpec, ranks: Ranks) -> bool:
 
 
 def _with_neighbours(wholes: Sequence[str], pieces: Iterable[str]) -> list[str]:
-    """Texts in which some pieces stand beside what other pieces would merge parts of them with.
+    """Texts in which one of `wholes` stands beside a symbol with which a part of it can merge.
 
-    If a text xyz is a piece that both models make, in two ways, then such a text may end as different pieces.
+    If two models make a piece xyz in different ways, such a text may end as different pieces.
     """
     prefixes: dict[str, list[str]] = defaultdict(list)
     suffixes: dict[str, list[str]] = defaultdict(list)
@@ -157,7 +162,7 @@ def _with_neighbours(wholes: Sequence[str], pieces: Iterable[str]) -> list[str]:
 
 
 def ranks_of(spec: ModelSpec) -> Ranks:
-    """The pieces that merging may make; the one with the lowest number is merged first."""
+    """The rank of each piece that merging may make; the lowest rank is merged first."""
     bits = np.frombuffer(spec.pieces.scores, "<i4").astype(np.int64)
     # (as `cpbpe.reference.encoding.score_key` does it)
     ranks = (-np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF) - 1)).tolist()
@@ -170,7 +175,7 @@ def ranks_of(spec: ModelSpec) -> Ranks:
 
 
 def _dense(ranks: Mapping[K, int], pieces: Iterable[K]) -> list[int]:
-    """The places of pieces in their order; equal ones have the same."""
+    """The ranks of pieces, replaced by 0, 1, 2 ... in the same order; equal ranks stay equal."""
     found = [ranks[piece] for piece in pieces]
     places = {rank: place for place, rank in enumerate(sorted(set(found)))}
     return [places[rank] for rank in found]
@@ -182,7 +187,7 @@ class _Trees:
     def __init__(self, ranks: dict[str, int]):
         made = pairs_that_make(ranks, by_text(ranks))
         self.texts = sorted(made, key=len)
-        """The pieces, with all parts before the wholes."""
+        """The pieces from short to long, so that the parts of each come before it."""
         numbers = {text: number for number, text in enumerate(self.texts)}
         for pair in made.values():
             for part in pair:
@@ -195,25 +200,25 @@ class _Trees:
         self._levels = list(pairwise([0, *counts]))
 
     def compared(self, one: dict[str, int], other: dict[str, int]) -> list[str]:
-        """Texts xyz whose keys compare in different ways, short ones first; none only if there is none."""
+        """Texts xyz whose keys compare differently, short ones first. An empty list means there are none."""
         if not self.texts:
             return []
-        # 1. The keys of both models. They are offset by y, so that pieces with different ones are far apart.
+        # 1. The keys of both models, each offset by its y, so that pieces with different y are far apart.
         keys = [self._keys(ranks) for ranks in (one, other)]
         span = max(int(key.max()) for pair in keys for key in pair) + 1
         (a, a_right), (b, b_right) = (
             (self.right * span + left, self.left * span + right) for left, right in keys
         )
-        # 2. For each yz, A has these first: all xy up to a place in A's order of them.
+        # 2. For each yz, the xy that A merges first: all up to a place in A's order.
         order = np.argsort(a, kind="stable")
         a, b, y = a[order], b[order], self.right[order]
         places = np.searchsorted(a, a_right, side="right")
-        # 3. B must have the same first: none of them after yz in B's order, and all others after it.
+        # 3. B must merge the same ones first: none of them comes after yz in B's order, and all others do.
         last, first = _running_most(b), len(b) - 1 - _running_most(-b[::-1])[::-1]
         before, after = last[places - 1], first[np.minimum(places, len(b) - 1)]
         contradicts = (places > 0) & (y[before] == self.left) & (b[before] > b_right)
         contradicts |= (places < len(b)) & (y[after] == self.left) & (b[after] <= b_right)
-        # 4. What contradicts that, as texts. (The pieces are sorted by length, and so are their numbers.)
+        # 4. The contradictions, as texts. (Pieces are numbered from short to long.)
         found = set()
         for yz in np.flatnonzero(contradicts)[:MOST_PIECES].tolist():
             begin, end = np.searchsorted(y, [self.left[yz], self.left[yz] + 1])
@@ -239,7 +244,7 @@ class _Trees:
 
 
 def _running_most(values: Numbers) -> Numbers:
-    """The place of the greatest value up to each place."""
+    """For each place, the place of the greatest value so far."""
     most = np.maximum.accumulate(values)
     places = np.where(values == most, np.arange(len(values)), 0)
     found: Numbers = np.maximum.accumulate(places)

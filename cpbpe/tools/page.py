@@ -1,7 +1,7 @@
-"""The page that shows what models do with a text: its files, and all of them as one file without a server.
+"""The page that shows what models do with a text: its files, and the whole page as one file without a server.
 
-The page itself is in the folder `browser`. Its files are as they are delivered: nothing builds them.
-`answers.py` has what they ask about models, and `server.py` serves them to a browser of the same machine.
+The page itself is in the folder `browser`, whose files are delivered as they are: there is no build step.
+`answers.py` answers what they ask about models, and `server.py` serves them to a browser on the same machine.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PARTS = {
     "merges.js": "text/javascript",
     "page.js": "text/javascript",
 }
-"""What the page loads, in this order, and what it is."""
+"""The files that the page loads, in this order, with their media types."""
 MISSING = 'the page needs starlette and uvicorn; install them: pip install "cpbpe[page]"'
-"""What to do if the extra is not there."""
+"""The message if the extra is not installed."""
 MAX_TREES = 5_000
-"""The trees of this many pieces are in the file; those of the others are left out, and the page says so."""
+"""The file has the trees of this many pieces. For any others, the page says that they are left out."""
 MAX_SAMPLED_IN_FILE = 1_000
 """A longer text, in characters, has no samples in the file."""
 
@@ -65,7 +65,7 @@ def static_page(
     )
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     html = _replaced(html, "<!-- policy -->", meta)
-    # `<` is the only character that could end the element, or begin a comment in it.
+    # Only `<` could end the element or begin a comment in it.
     json_text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     json_text = json_text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return _replaced(html, "<!-- data -->", f'<script type="application/json" id="data">{json_text}</script>')
@@ -114,7 +114,7 @@ def _data(models: list[Model], text: str, options: PageOptions) -> dict[str, Any
 
 
 def _replaced(html: str, old: str, new: str) -> str:
-    """The page with the one place replaced; nothing of a text can be such a place, since it comes last."""
+    """The page with one place replaced. Texts are filled in last, so none is taken for such a place."""
     if html.count(old) != 1:
         raise RuntimeError(f"the page has {old!r} {html.count(old)} times, not once")
     return html.replace(old, new)

@@ -1,7 +1,7 @@
-"""What a model is, how a piece is built, and what is wrong with a model: lines for a terminal of any width.
+"""Reports for a terminal of any width: what a model is, how a piece is built, what is wrong with a model.
 
-Beside the numbers stands what they mean, in a phrase: `meaning_of` a setting, and what each part of a pattern
-does (`explained`).
+Phrases beside the values say what they mean: `meaning_of` explains settings, and `explained` each part of a
+pattern.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cpbpe.tools.built import Built
 from cpbpe.training.option_table import MEANINGS
 
 _MOST_CHARACTERS = 300
-"""A longer setting is cut."""
+"""A setting with more characters is cut."""
 _SCRIPTS = {"Common": "no letters (digits, punctuation, symbols)", SEVERAL: "several scripts"}
 _SECTIONS = {
     "trainer": "settings of training",
@@ -38,9 +38,9 @@ _COLOURS = {"error": "31", "warning": "33", "note": "36"}
 def inspection_lines(
     seen: Inspection, name: str, columns: int = 100, bold: bool = False, notes: Iterable[str] = ()
 ) -> list[str]:
-    """Everything that `Inspection` has, for people; `name` is what the model is called.
+    """Everything in an `Inspection`, as lines; `name` is what the model is called.
 
-    `notes` is what was said about the model when it was read.
+    `notes` are remarks that were made when the model was read.
     """
     made = Lines(columns, bold)
     # 1. What it is.
@@ -148,7 +148,7 @@ def _setting(value: Any) -> str:
 
 
 def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bool = False) -> list[str]:
-    """How a piece is built, step by step. `spaces`: pieces have spaces, which are to be seen."""
+    """How a piece is built, step by step. With `spaces`, spaces in pieces are made visible."""
     made = Lines(columns, bold)
     drawn = partial(shown, spaces=spaces)
     made.title(drawn(piece.piece))
@@ -175,7 +175,7 @@ def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bo
 def piece_lines(
     found: Iterable[tuple[int, str, float, str]], columns: int | None, spaces: bool = False
 ) -> Iterator[str]:
-    """Pieces as lines: id, type, score and piece. Without a width nothing is cut."""
+    """Pieces as lines: id, type, score and piece. Without `columns`, lines are not cut."""
     for id, type, score, piece in found:
         line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece, spaces)}"
         yield line if columns is None else fitted(line, columns)
@@ -286,7 +286,7 @@ _PARTS = {
     r"\s+": "whitespace",
     r"\s": "one character of whitespace",
 }
-"""By the text of a part, without possessive repeats, which do not change what it matches here."""
+"""What the parts of patterns do, by their text without possessive repeats, which make no difference here."""
 
 _POSSESSIVE = re.compile(r"([+*?]|\{\d+,\d+\})\+")
 """A repeat that gives nothing back."""
@@ -295,7 +295,7 @@ _BY_CASE = (
     (r"*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+", "a word that ends in small letters"),
     (r"+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*", "a word that begins with capitals"),
 )
-"""The words of patterns that cut before a capital."""
+"""What words are in patterns that cut before a capital, by a text that occurs in their part."""
 _ENDING_AFTER = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 
 

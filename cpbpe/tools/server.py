@@ -1,11 +1,11 @@
-"""The server of the page: a Starlette application, and how uvicorn runs it on this machine only.
+"""The server of the page: a Starlette application, which uvicorn runs for this machine only.
 
 Nothing is stored. A request has everything that its answer needs: the text, the models by their numbers, and
 the options. Encoding happens in threads, so a long text does not keep the next request waiting.
 
-Programs of this machine may ask, and no other page of the browser. A server on 127.0.0.1 can be reached by
-every page that the browser has open. A page that lets its own name point to 127.0.0.1 (DNS rebinding) sends
-that name as Host; any other page sends its name as Origin.
+The server answers its own page and programs on this machine, but no other page in the browser. It has to
+check, because every page that the browser has open can reach a server on 127.0.0.1. A page whose own host
+name points to 127.0.0.1 (DNS rebinding) sends that name as Host; any other page sends its name as Origin.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LOOPBACK = "127.0.0.1"
 MAX_BODY = 3 * MAX_TEXT
 """A longer body, in bytes, is refused. (JSON writes some characters of one byte with six.)"""
 NAMES = ("localhost", "127.0.0.1", "[::1]")
-"""What this machine is called."""
+"""The names of this machine that a request may have as its host."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing comes from elsewhere, and nothing in the page can run or be sent but what the server gave."""
+"""The page may load, run and contact only what comes from this server."""
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -46,20 +46,20 @@ _HEADERS = (
 )
 _TOO_LARGE = f"the text is too long: the page takes {MAX_TEXT:,} bytes; cpbpe encode has no limit"
 _MAX_ID = 1 << 31
-_AT_ONCE = 2
-"""This many answers are made at once. Requests that the browser gave up are not even begun."""
+_MOST_ANSWERS = 2
+"""This many answers are computed at once. Those that the browser no longer wants are not even started."""
 
 
 class BadRequestError(ValueError):
-    """The request is not one that the page makes."""
+    """The request is not one that the page would make."""
 
 
 class TooLargeError(Exception):
-    """The body of a request turned out to be too large while it was read."""
+    """While the body of a request was read, it turned out to be too large."""
 
 
-class _Asked:
-    """The body of a request: an object of JSON, whose values are checked when they are taken."""
+class _Query:
+    """The body of a request, a JSON object. Each value is checked when a method returns it."""
 
     def __init__(self, body: bytes, models: list[Model]):
         try:
@@ -111,22 +111,24 @@ class _Asked:
         return self._models[number]
 
 
-_ANSWERS: dict[str, Callable[[_Asked], Any]] = {
-    "tokens": lambda asked: compared(asked.models(), asked.text(), asked.options()),
-    "steps": lambda asked: asked.model().steps(asked.text(), asked.options()),
-    "samples": lambda asked: asked.model().samples(
-        asked.text(), asked.options(), asked.chance(), asked.number("seed", 0)
+_ANSWERS: dict[str, Callable[[_Query], Any]] = {
+    "tokens": lambda query: compared(query.models(), query.text(), query.options()),
+    "steps": lambda query: query.model().steps(query.text(), query.options()),
+    "samples": lambda query: query.model().samples(
+        query.text(), query.options(), query.chance(), query.number("seed", 0)
     ),
-    "tree": lambda asked: asked.model().tree(asked.number("id")),
-    "search": lambda asked: asked.model().search(asked.text("wanted")),
+    "tree": lambda query: query.model().tree(query.number("id")),
+    "search": lambda query: query.model().search(query.text("wanted")),
 }
-"""What the page asks."""
+"""What the page can ask, with the function that answers."""
 
 
 def application(models: list[Model], text: str) -> ASGIApp:
-    """The page of some models; `text` is what it begins with."""
+    """The application that serves the page for some models; `text` is the first text that it shows."""
     about = {"models": [model.about() for model in models], "text": text}
-    slots: list[CapacityLimiter] = []  # (It belongs to the loop, which runs when the first request comes.)
+    slots: list[
+        CapacityLimiter
+    ] = []  # (Made for the first request, because it needs the running event loop.)
 
     async def file(request: Request) -> Response:
         name = request.url.path.removeprefix("/") or "page.html"
@@ -136,19 +138,19 @@ def application(models: list[Model], text: str) -> ASGIApp:
         return _json(about)
 
     async def answer(request: Request) -> Response:
-        """Read the request, work in a thread, tell what was wrong."""
+        """Read the request and answer it in a thread; errors become JSON, too."""
         try:
             body = await request.body()
         except TooLargeError as error:
             return _json({"error": str(error)}, 413)
         if not slots:
-            slots.append(CapacityLimiter(_AT_ONCE))
+            slots.append(CapacityLimiter(_MOST_ANSWERS))
         async with slots[0]:
             if await request.is_disconnected():
                 return Response(status_code=499)
             make = _ANSWERS[request.url.path.removeprefix("/api/")]
             try:
-                return await run_in_threadpool(lambda: _json(make(_Asked(body, models))))
+                return await run_in_threadpool(lambda: _json(make(_Query(body, models))))
             except BadRequestError as error:
                 return _json({"error": str(error)}, 400)
             except ValueError as error:
@@ -166,13 +168,13 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 class Guard:
-    """Refuses requests, and puts headers on all answers."""
+    """Refuses requests that do not come from the page or a program, and adds headers to all answers."""
 
     def __init__(self, app: ASGIApp):
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":  # the page has no other connections
             return
 
@@ -199,11 +201,11 @@ class Guard:
             await _json({"error": message}, status)(scope, receiving, sending)
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        """The status and the reason, if the request is refused."""
+        """The status and the reason if the request is refused; None if it is not."""
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        # 1. It is for this server, and comes from its own page or from a program.
+        # 1. The request must be for this server, and come from its own page or from a program.
         hosts, server = headers.get("host", []), scope.get("server")
         host = hosts[0] if len(hosts) == 1 else ""
         has_port = ":" in host and not host.endswith("]")
@@ -216,7 +218,7 @@ class Guard:
         navigates = scope["path"] == "/" and "navigate" in headers.get("sec-fetch-mode", [])
         if not navigates and any(site not in ("same-origin", "none") for site in sites):
             return 403, "another page asked; only the page of this server may"
-        # 2. What is posted is JSON, which a form of another page cannot send, and not too much.
+        # 2. A POST must have JSON, which a form on another page cannot send, and not too much of it.
         if scope["method"] == "POST":
             kind = ",".join(headers.get("content-type", [])).partition(";")[0].strip().lower()
             if kind != "application/json":
@@ -231,10 +233,10 @@ class Guard:
 
 
 def listening(port: int) -> socket.socket:
-    """A socket on a port of this machine that nobody else can reach; 0 is a free one."""
+    """A socket that listens on a port of this machine, unreachable from others. Port 0 chooses a free one."""
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # elsewhere than on Windows, ports are not shared anyway
+        if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # only on Windows can two programs share a port
             found.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         else:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -247,7 +249,7 @@ def listening(port: int) -> socket.socket:
 
 
 def serve(application: ASGIApp, on: socket.socket, started: Callable[[], None]) -> None:
-    """Serve until Ctrl-C. `started` is called when the first request can come."""
+    """Serve until Ctrl-C. `started` is called once the server accepts requests."""
     try:
         import uvicorn
     except ImportError as error:

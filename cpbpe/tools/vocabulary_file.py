@@ -1,8 +1,9 @@
-r"""The whole vocabulary as a file: TSV or JSON, with escapes that survive every program in between.
+r"""The whole vocabulary as a file: TSV or JSON, with escapes so that other programs cannot damage it.
 
-In TSV each piece is one line, whatever it holds: id, type, score, piece, with a line of names first. In the
-piece, a backslash is ``\\``; tabs, newlines, carriage returns and other characters that are not visible are
-``\t``, ``\n``, ``\r``, ``\uXXXX`` and ``\UXXXXXXXX``; and a byte that is not UTF-8 is ``\xXX``.
+In TSV, the first line has the names of the columns, and every other line is one piece, whatever its text:
+id, type, score, piece. In the piece, a backslash is ``\\``; tabs, newlines, carriage returns and other
+characters that are not visible are ``\t``, ``\n``, ``\r``, ``\uXXXX`` and ``\UXXXXXXXX``; and a byte that is
+not UTF-8 is ``\xXX``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ HEADER = "id\ttype\tscore\tpiece"
 """The first line of the TSV file."""
 
 _ESCAPED = re.compile(r"\\(?:[\\tnr]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
-_NO_ASCII = re.compile(r"[^ -~]")
+_NOT_ASCII = re.compile(r"[^ -~]")
 
 
 class Row(NamedTuple):
@@ -66,7 +67,7 @@ def to_json(tok: Tokenizer) -> Iterator[str]:
 
 
 def to_json_rows(every: Sequence[Row]) -> Iterator[str]:
-    """The same for some entries."""
+    """The lines of the JSON file, for any entries."""
     yield "["
     for place, row in enumerate(every, 1):
         text = row.piece.decode(errors="replace")
@@ -80,7 +81,7 @@ def to_json_rows(every: Sequence[Row]) -> Iterator[str]:
 
 
 def read_tsv(lines: Iterable[str]) -> Iterator[Row]:
-    """The rows of a TSV file that `to_tsv` made; ValueError if it is another one."""
+    """The rows of a TSV file that `to_tsv` made; ValueError for any other file."""
     for number, line in enumerate(lines, 1):
         line = line.removesuffix("\n")
         if number == 1:
@@ -101,17 +102,17 @@ def read_json(text: str) -> Iterator[Row]:
 
 
 def escaped(piece: bytes) -> str:
-    r"""A piece as one visible word of a line.
+    r"""A piece as visible text without tabs or line breaks.
 
     >>> escaped("▁a\tb\\".encode()), escaped(b"\xe2\x96"), escaped("\u202e\x00".encode())
     ('▁a\\tb\\\\', '\\xe2\\x96', '\\u202e\\u0000')
     """
     text = piece.replace(b"\\", b"\\\\").decode(errors="backslashreplace")
-    return text if text.isprintable() else _NO_ASCII.sub(_escape, text)
+    return text if text.isprintable() else _NOT_ASCII.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
-    r"""The escape of a character, as Python has it, if it is not visible. (But \xXX is a byte.)"""
+    r"""The escape of an invisible character, as in Python, but with \u00XX for \xXX, which is a byte here."""
     character = match[0]
     if character.isprintable():
         return character
@@ -120,7 +121,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def unescaped(text: str) -> bytes:
-    r"""The piece that `escaped` was given.
+    r"""The inverse of `escaped`.
 
     >>> unescaped("\\u202e\\xe2\\\\t")
     b'\xe2\x80\xae\xe2\\t'
@@ -135,7 +136,7 @@ def unescaped(text: str) -> bytes:
 
 
 def visible(text: str) -> str:
-    r"""JSON with escapes for the characters that are not visible, which is the same JSON.
+    r"""Equivalent JSON, in which the characters that are not visible are escaped.
 
     >>> visible('["\u202e\x7f🦙"]')
     '["\\u202e\\u007f🦙"]'
@@ -147,7 +148,7 @@ def visible(text: str) -> str:
             return character
         return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
-    return text if text.isprintable() else _NO_ASCII.sub(escape, text)
+    return text if text.isprintable() else _NOT_ASCII.sub(escape, text)
 
 
 def _number(score: float) -> str:

@@ -2,14 +2,16 @@
 
     from cpbpe.compat.minbpe import BasicTokenizer, RegexTokenizer, GPT4Tokenizer
 
-Merges, ids and files are minbpe's. The core makes them, if it is there, and `cpbpe/reference/byte_level`, the
-book in plain Python, if it is not, or for what only that can do. `RegexTokenizer` and `GPT4Tokenizer` need
-the package regex.
+Merges, ids and files are the same as minbpe's. The core computes them if it is installed. Otherwise, and for
+what the core cannot do, the reference in plain Python does (`cpbpe/reference/byte_level`). `RegexTokenizer`
+and `GPT4Tokenizer` need the package regex.
 
-What is different is on purpose: errors say what to do, though with the same classes where minbpe raises one
-itself; a loaded tokenizer cuts by the pattern of its file (minbpe goes on with the one before); a pattern
-or special token that the file could not give back is refused by `save`; GPT4Tokenizer takes the path of a
-file, downloads nothing, and decodes special tokens.
+These differences are intended:
+
+- Errors say what to do. Where minbpe raises one itself, the class is the same.
+- A loaded tokenizer cuts by the pattern of its file; minbpe continues with the pattern it had before.
+- `save` refuses a pattern or special token that could not be read back from the file.
+- GPT4Tokenizer takes the path of a file, downloads nothing, and decodes special tokens.
 """
 
 from __future__ import annotations

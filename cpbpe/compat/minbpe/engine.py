@@ -1,18 +1,17 @@
-"""Encoding and training on the core.
+"""Encoding and training on the core, with the reference (`cpbpe/reference/byte_level`) where that is needed.
 
-**Encoding**, for as long as the tables of a tokenizer say something that the core can do.
+**Encoding.** `merges` and `pattern` are plain attributes, which users may change at any time. So before every
+use, they are compared with what the core's engine was built from. For long texts, that takes less time than
+it saves.
 
-`merges` and `pattern` are plain attributes, and may be changed at any time. So what the core was built from
-is compared with them before every use, which takes less time than a text that is worth it.
+The core is not used for three things. Merges that are no model (ids in another order, or two with the same
+bytes) and short texts are left to the reference. Texts are cut by the package `regex` where the core may cut
+differently: by all patterns but the published ones, and if the text has characters that are of another kind
+in the core's version of Unicode than in that of `regex`.
 
-Three things are left to the book: merges that are no model (ids in another order, or two of equal bytes);
-texts that are short; and cutting by the package `regex`, where the core may cut in another way. That is by
-every pattern but the published ones; and in texts with characters that `regex` knows from a newer or older
-version of Unicode than the core.
-
-**Training**: the core and the book, `cpbpe/reference/byte_level/training.py`, learn the same merges, and the
-tests compare them. What differs is when they are printed: the book prints a merge when it makes it, the core
-all of them when it has made the last one, a fraction of a second later.
+**Training.** The core and the reference learn the same merges, and the tests compare them. With `verbose`,
+the reference prints each merge when it makes it. With the core, all of them are printed at the end, a
+fraction of a second later.
 """
 
 from __future__ import annotations
@@ -35,24 +34,24 @@ from cpbpe.reference.byte_level.training import count_chunks, learn
 from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, Words
 
 _SHORT = 30
-"""Shorter texts are left to the book."""
+"""Shorter texts are left to the reference."""
 _WORTH_IT = 30
-"""Each character takes the book about as long as comparing this many merges takes."""
+"""The reference takes about as long for a character as it takes to compare this many merges."""
 
 
 class _Built(NamedTuple):
-    """What the core was built from, and what it gives; None for what is left to the book."""
+    """What the core was built from, and its functions; None for what is left to the reference."""
 
     pattern: str
     merges: dict[Pair, int]
     text: Callable[[bytes], list[int]] | None
-    """Cuts a text, and encodes it."""
+    """Cuts a text and encodes it."""
     chunk: Callable[[bytes], list[int]] | None
-    """Encodes what was cut already."""
+    """Encodes a single chunk."""
 
 
 class FastEncoder:
-    """Encodes for one tokenizer of the lecture."""
+    """Encodes for one tokenizer on the core, if it can."""
 
     def __init__(self, bytes_of_ids: bytes = bytes(range(BYTES))):
         """`bytes_of_ids`: the bytes that the ids 0 to 255 stand for."""
@@ -60,7 +59,7 @@ class FastEncoder:
         self._built: _Built | None = None
 
     def encode(self, text: str, pattern: str, merges: Mapping[Pair, int]) -> list[int] | None:
-        """The ids of a text; None if it is left to the book."""
+        """The ids of a text; None if it is left to the reference."""
         if len(text) < _SHORT or len(text) * _WORTH_IT < len(merges) or engine_name() != "core":
             return None
         built = self._built
@@ -68,7 +67,7 @@ class FastEncoder:
             built = self._built = self._build(pattern, dict(merges))
         if built.chunk is None:
             return None
-        if built.text is not None and (text.isascii() or _odd_characters().isdisjoint(text)):
+        if built.text is not None and (text.isascii() or _differing_characters().isdisjoint(text)):
             return built.text(text.encode())
         chunks = (match.group().encode() for match in compiled(pattern).finditer(text))
         return list(chain.from_iterable(map(built.chunk, chunks)))
@@ -79,7 +78,7 @@ class FastEncoder:
             return nothing
         try:
             spec, differences = spec_of(Model("", {}, merges))
-        except (ModelError, KeyError):  # two ids of equal bytes; or halves that have no bytes
+        except (ModelError, KeyError):  # two ids have the same bytes, or a pair has an id without bytes
             return nothing
         if differences:
             return nothing
@@ -94,41 +93,41 @@ class FastEncoder:
 
 
 def cuts_alike(pattern: str, text: str) -> bool:
-    """Whether the core is sure to cut this text by a pattern as the package `regex` does.
+    """Whether the core certainly cuts this text by a pattern as the package `regex` does.
 
-    For a long text: only the characters in it are looked up, but the text is gone through for them.
+    This suits long texts: it goes through the text, but looks up each different character only once.
     """
-    return _is_known(pattern) and (text.isascii() or not _odd_among("".join(set(text))))
+    return _is_known(pattern) and (text.isascii() or not _differing_among("".join(set(text))))
 
 
 @lru_cache(8)
 def _is_known(pattern: str) -> bool:
-    """Whether the core cuts by a pattern without a regular expression."""
+    """Whether the core has a scanner of its own for a pattern, without a regular expression."""
     try:
         return Cutter(pattern, "core").is_complete
-    except ValueError:  # `regex` says what is wrong with it, if anything is
+    except ValueError:  # if the pattern is wrong, `regex` reports it later
         return False
 
 
 @lru_cache(1)
-def _odd_characters() -> frozenset[str]:
-    """The characters that `regex` and the core take for different kinds.
+def _differing_characters() -> frozenset[str]:
+    """The characters that are of different kinds in `regex` and in the core.
 
-    Making it takes a third of a second, once in a process.
+    This takes a third of a second, once in a process.
     """
-    return _odd_among("".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000))
+    return _differing_among("".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000))
 
 
-def _odd_among(characters: str) -> frozenset[str]:
-    odd: set[str] = set()
+def _differing_among(characters: str) -> frozenset[str]:
+    differing: set[str] = set()
     for kind in _KINDS:
         ours = b"".join(Cutter(kind, "core").chunks(characters)).decode()
-        odd |= set(ours) ^ set("".join(compiled(kind).findall(characters)))
-    return frozenset(odd)
+        differing |= set(ours) ^ set("".join(compiled(kind).findall(characters)))
+    return frozenset(differing)
 
 
 _KINDS = (r"\p{L}+", r"\p{N}+", r"\s+", r"\p{Lu}+", r"\p{Ll}+", r"\p{Lt}+", r"\p{Lm}+", r"\p{Lo}+", r"\p{M}+")
-"""What the published patterns tell apart."""
+"""The kinds of characters that the published patterns distinguish."""
 
 
 # --- Training -------------------------------------------------------------------------------------
@@ -164,7 +163,7 @@ def learn_merges(text: str, pattern: str | None, vocab_size: int, verbose: bool)
 
 
 def _chunks(text: str, pattern: str | None) -> dict[bytes, int]:
-    """The chunks of a text, counted. Where a match is empty, regex looks for a longer one, and so minbpe."""
+    """The chunks of a text, counted. (After an empty match, regex looks for a longer one, as in minbpe.)"""
     found = [text] if pattern is None else (match.group() for match in compiled(pattern).finditer(text))
     return count_chunks(filter(None, found), None)
 

@@ -22,8 +22,8 @@ from cpbpe.model.formats.minbpe import (
     vocab_lines,
     vocab_of,
 )
-from cpbpe.reference import merging as book
-from cpbpe.reference.byte_level import encoding as ranks_of
+from cpbpe.reference import merging as reference
+from cpbpe.reference.byte_level import encoding as byte_level
 from cpbpe.reference.byte_level.patterns import compiled
 
 GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -61,7 +61,7 @@ def get_stats(ids: Sequence[int], counts: dict[Pair, int] | None = None) -> dict
 
 
 def merge(ids: Sequence[int], pair: Pair, idx: int) -> list[int]:
-    """The ids, in which `idx` stands for each pair, from left to right.
+    """The ids with each occurrence of the pair replaced by `idx`, from left to right.
 
     >>> merge([1, 2, 3, 1, 2], (1, 2), 4), merge([1, 1, 1], (1, 1), 2)
     ([4, 3, 4], [2, 1])
@@ -78,9 +78,9 @@ def merge(ids: Sequence[int], pair: Pair, idx: int) -> list[int]:
 def apply_merges(ids: Sequence[int], merges: Mapping[Pair, int]) -> list[int]:
     """The ids after all merges.
 
-    minbpe takes the pair whose merge has the lowest id, replaces it everywhere, and begins anew. The book's
-    `merge` makes the same merges in less time, unless a merge makes a pair with a lower id than its own, or
-    two pairs become one id. Merges that training has made are never so, but `merges` can be set to anything.
+    minbpe takes the pair whose merge has the lowest id, replaces it everywhere, and starts again. The
+    reference's `merge` makes the same merges in less time, unless an id is not higher than the ids of its
+    pair, or two pairs have the same id. Training makes no such merges, but `merges` can be set to anything.
 
     >>> apply_merges(list(b"abab"), {(97, 98): 256, (256, 256): 257})
     [257]
@@ -94,12 +94,12 @@ def apply_merges(ids: Sequence[int], merges: Mapping[Pair, int]) -> list[int]:
         if idx is None:
             return None
         if idx <= left or idx <= right or made.setdefault(idx, (left, right)) != (left, right):
-            raise _OddMergeError
+            raise _OrderMayDifferError
         return idx, idx
 
     try:
-        return book.merge(ids, joined)
-    except _OddMergeError:
+        return reference.merge(ids, joined)
+    except _OrderMayDifferError:
         pass
     now = list(ids)
     while True:
@@ -109,14 +109,14 @@ def apply_merges(ids: Sequence[int], merges: Mapping[Pair, int]) -> list[int]:
         now = merge(now, pair, merges[pair])
 
 
-class _OddMergeError(Exception):
-    """The book's order of merges may be another one."""
+class _OrderMayDifferError(Exception):
+    """The reference may make these merges in another order than minbpe."""
 
 
 def joined_text(
     vocab: Mapping[int, bytes], ids: Iterable[int], more: Mapping[int, bytes] | None = None
 ) -> bytes:
-    """The bytes that ids stand for; `more` has ids that the vocabulary may not have."""
+    """The bytes that ids stand for; `more` has the bytes of ids that are not in the vocabulary."""
     ids = list(ids)
     try:
         return b"".join([vocab[idx] for idx in ids])
@@ -132,7 +132,7 @@ def recover_merges(mergeable_ranks: Mapping[bytes, int]) -> dict[Pair, int]:
     >>> recover_merges({**{bytes([byte]): byte for byte in range(256)}, b"ab": 256, b"abab": 257})
     {(97, 98): 256, (256, 256): 257}
     """
-    merges, added = ranks_of.recover_merges(mergeable_ranks)
+    merges, added = byte_level.recover_merges(mergeable_ranks)
     if added:
         raise ValueError(
             f"{len(added)} pieces are not made of two others, for example {added[0]!r}; "
@@ -155,7 +155,7 @@ class Tokenizer:
 
     def __init__(self) -> None:
         self.merges: dict[Pair, int] = {}
-        """The pairs that were merged, in order, each with the id of the result."""
+        """The pairs that were merged, in order, with the ids that they became."""
         self.pattern = ""
         """The pattern that cuts texts; the empty one leaves them whole."""
         self.special_tokens: dict[str, int] = {}
@@ -334,7 +334,7 @@ class GPT4Tokenizer(RegexTokenizer):
 
     def __init__(self, path: str | os.PathLike[str] | None = None):
         super().__init__(GPT4_SPLIT_PATTERN)
-        ranks = _published_ranks() if path is None else ranks_of.read_ranks(Path(path).read_bytes())
+        ranks = _published_ranks() if path is None else byte_level.read_ranks(Path(path).read_bytes())
         self.byte_shuffle = {byte: ranks[bytes([byte])] for byte in range(BYTES)}
         """The id of each byte."""
         self.inverse_byte_shuffle = {idx: byte for byte, idx in self.byte_shuffle.items()}

@@ -1,6 +1,6 @@
-"""`Encoding`, which programs hold: tiktoken's calls, each a few lines over the engines.
+"""`Encoding`, the class that programs use: tiktoken's calls, each a few lines on top of the engines.
 
-Before them, special tokens in texts: which are refused, and which become ids.
+The first section is about special tokens in texts: which are refused, and which become ids.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NONE: AbstractSet[str] = frozenset()
 
 
 def raise_disallowed_special_token(token: str) -> NoReturn:
-    """The error for a text that has a token which it must not have."""
+    """Raise the error for a text with a special token that is not allowed."""
     raise ValueError(
         f"Encountered text corresponding to disallowed special token {token!r}.\n"
         f"To make it this token, allow it: allowed_special={{{token!r}, ...}}.\n"
@@ -46,7 +46,7 @@ def raise_disallowed_special_token(token: str) -> NoReturn:
 
 
 class SpecialTokens:
-    """The special tokens of an encoding, and the finders for choices of them."""
+    """The special tokens of an encoding, and a finder for each choice of tokens that a call has made."""
 
     def __init__(self, ids: Mapping[str, int]):
         self.texts = frozenset(ids)
@@ -54,12 +54,12 @@ class SpecialTokens:
             raise ValueError("a special token is empty, and every place of a text would be that token")
         self._choices: Kept[tuple[object, object], tuple[Keys, Keys]] = Kept()
         self.all = Keys(self.texts)
-        """What finds all of them."""
+        """All of them, to search for."""
 
     def choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
-        """What finds those that become ids, and those that are refused.
+        """The tokens that become ids, and those that are refused, each ready to search for.
 
-        Tokens that are allowed are not refused by "all"; what is no special token can be refused, too.
+        "all" does not refuse tokens that are allowed. Texts that are no special tokens can be refused, too.
         """
         key = (
             allowed if isinstance(allowed, str) else frozenset(allowed),
@@ -85,16 +85,16 @@ class SpecialTokens:
 
 
 class Keys:
-    """Texts that are looked for: the longest at each place, from left to right."""
+    """Texts to search for: at each place the longest, from left to right."""
 
     def __init__(self, texts: frozenset[str]):
         self.texts = sorted(texts - {""})
         keys = [text.encode(errors="surrogatepass") for text in self.texts]
         self.finder = make_finder(keys) if keys else None
-        """None if there are none."""
+        """None if there are no texts."""
         self._holds_empty = "" in texts
         self.find: Callable[[str], list[Any] | None] = self.finder.split if self.finder else _nothing
-        """The text in parts, with the numbers of the texts between them; None if there is none."""
+        """Splits a text at these: parts, with the numbers of texts between them; None if none is found."""
 
     @property
     def is_empty(self) -> bool:
@@ -102,14 +102,14 @@ class Keys:
         return self.finder is None
 
     def may_be_in(self, text: str) -> bool:
-        """Whether a text has one of them, or has to be repaired first."""
+        """Whether a text may have one of them; True also if it has to be repaired first."""
         try:
             return self.find(text) is not None
         except UnicodeEncodeError:
             return True
 
     def refuse(self, text: str) -> None:
-        """ValueError if the text has one of them."""
+        """Raise ValueError if the text has one of them."""
         if self._holds_empty:
             raise_disallowed_special_token("")
         if self.finder is None:
@@ -125,19 +125,19 @@ class Keys:
 
 
 def _nothing(text: str) -> None:
-    """The same without texts to look for."""
+    """The `find` of `Keys` without texts."""
 
 
 # --- The class ------------------------------------------------------------------------------------
 
 
 class Registered:
-    """The encodings that have names, which they are pickled by. `registry.py` fills it."""
+    """The encodings that have names and are pickled by them. `registry.py` fills this."""
 
     made: dict[str, Encoding]
-    """Those that have been made."""
+    """The encodings that exist already."""
     get: Callable[[str], Encoding]
-    """Makes one, if it has not been."""
+    """Returns the encoding of a name, and makes it if it does not exist yet."""
 
 
 registered = Registered()
@@ -164,7 +164,7 @@ class Encoding:
         special_tokens: Mapping[str, int],
         explicit_n_vocab: int | None = None,
     ):
-        """`explicit_n_vocab` is checked: it is how many tokens there must be, without gaps."""
+        """If `explicit_n_vocab` is given, there must be exactly this many tokens, without gaps."""
         self.name = name
         self._pat_str = pat_str
         self._mergeable_ranks = mergeable_ranks
@@ -184,12 +184,12 @@ class Encoding:
         self._find = self._special.all.find
         direct = self._engines.direct
         self._encode: Callable[[str], list[int]] = self._engines.encode if direct is None else direct.encode
-        """Encodes a text: the engine itself does, if it can."""
+        """Encodes a text: a method of the engine itself, if its ids are the ranks."""
         self._decoder = self._engines.decoder
         self._has_no_gaps = self._engines.has_no_gaps
         self._rank_of = mergeable_ranks.get
         self._texts: dict[int, bytes] = {}
-        """The bytes of ids, once a call has needed them."""
+        """The bytes of ids, filled when a call first needs them."""
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -210,12 +210,12 @@ class Encoding:
     ) -> list[int]:
         """The ids of a text.
 
-        A text that spells out a special token is a ValueError, unless the token is allowed, and becomes its
-        id, or is not refused (`disallowed_special=()`), and is ordinary text.
+        If the text spells out a special token, that is a ValueError, with two exceptions: a token that is
+        allowed becomes its id, and one that is not refused (`disallowed_special=()`) is ordinary text.
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
-        # The usual choices, without a look at what they mean: that would take longer than a short text.
+        # The usual choices get a fast path, because `choice` takes longer than encoding a short text.
         if (allowed_special is NONE or allowed_special == "all") and disallowed_special == "all":
             try:
                 if self._find(text) is None:
@@ -297,10 +297,10 @@ class Encoding:
     def encode_with_unstable(
         self, text: str, *, allowed_special: Allowed = NONE, disallowed_special: Disallowed = "all"
     ) -> tuple[list[int], list[list[int]]]:
-        """The ids of a text that will not change when text follows, and what may come after them.
+        """The ids of a text that will not change if more text follows, and the ids that may come after them.
 
-        Each of the second begins with the rest of the text, and its last token may reach beyond that. They
-        are those of tiktoken: all that it finds, which is not all that there are.
+        Each of the latter lists stands for the rest of the text, and its last token may reach beyond that.
+        The lists are those that tiktoken finds, which are not all that are possible.
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
@@ -321,8 +321,8 @@ class Encoding:
         return ids[:stable], completions(self._engines, rest)
 
     def encode_single_token(self, text_or_bytes: str | bytes) -> int:
-        """The id of one token, special tokens included. KeyError if it is none."""
-        # (The call takes longer than looking up the token, so there is little else before that.)
+        """The id of one token, special tokens included. KeyError if there is no such token."""
+        # (Fast paths: looking up a token takes less time than the call, so every check would show.)
         if type(text_or_bytes) is str:
             rank = self._rank_of(text_or_bytes.encode())
             if rank is None:
@@ -344,13 +344,13 @@ class Encoding:
     # --- Ids to text ------------------------------------------------------------------------------
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
-        """The bytes of ids. KeyError for an id that nothing has."""
+        """The bytes of ids. KeyError for an id that is not in use."""
         if type(tokens) is list and self._decoder is not None:
             data = self._decoder.decode_bytes(tokens)
             if data is not None and (self._has_no_gaps or data.find(GAP) < 0):
                 return data
         data = self._engines.decode_bytes(tokens)
-        # (In this order another thread never believes a decoder that it should check.)
+        # (In this order, another thread never trusts a decoder whose result it should check for gaps.)
         self._has_no_gaps = self._engines.has_no_gaps
         self._decoder = self._engines.decoder
         return data
@@ -364,7 +364,7 @@ class Encoding:
         return self.decode_bytes(tokens).decode("utf-8", errors=errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
-        """The bytes of one id. KeyError if nothing has it."""
+        """The bytes of one id. KeyError if it is not in use."""
         if type(token) is int:
             try:
                 return self._texts[token]
@@ -382,10 +382,10 @@ class Encoding:
             return [self._engines.bytes_of(token) for token in tokens]
 
     def decode_with_offsets(self, tokens: Sequence[int]) -> tuple[str, list[int]]:
-        """The text of ids, and where in it each begins, in characters.
+        """The text of ids, and the place in it where each begins, in characters.
 
-        A token that begins within a character begins where this does. UnicodeDecodeError for bytes that are
-        not UTF-8.
+        For a token that begins inside a character, that is the place of the character. UnicodeDecodeError for
+        bytes that are not UTF-8.
         """
         parts = self.decode_tokens_bytes(tokens)
         data = b"".join(parts)
@@ -419,7 +419,7 @@ class Encoding:
     # --- What it is -------------------------------------------------------------------------------
 
     def token_byte_values(self) -> list[bytes]:
-        """The bytes of all ranks, sorted by their bytes."""
+        """The bytes of all ranks, sorted."""
         return list(self._engines.sorted_bytes)
 
     @property
@@ -466,7 +466,7 @@ class Encoding:
         file = write_ranks(self._mergeable_ranks)
         return Tokenizer.from_spec(spec_of(file, self._pat_str, {text: id for id, text in names.items()}))
 
-    # --- What programs use although it is private -------------------------------------------------
+    # --- Private methods of tiktoken that programs call -------------------------------------------
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
         """The ids of one chunk, which the pattern does not cut."""
@@ -525,5 +525,5 @@ def _check_threads(num_threads: int) -> None:
 
 
 def _repaired(text: str) -> str:
-    """The text with pairs of surrogates as their characters, and U+FFFD for each other half of one."""
+    """The text with each pair of surrogates as its character, and each lone surrogate as U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

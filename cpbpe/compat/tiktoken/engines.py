@@ -1,7 +1,7 @@
-"""The engines of an encoding: cpbpe's, for a table of ranks as tiktoken takes it; and what text may go on as.
+"""cpbpe's engines for a table of ranks as tiktoken accepts it, and how the last tokens of a text may change.
 
-A model of cpbpe has ids without gaps, every byte, and no two pieces or special tokens that are the same.
-tiktoken asks for none of that, so the ranks are arranged here.
+A model of cpbpe has ids without gaps, all bytes, and no two pieces or special tokens with the same text.
+tiktoken requires none of that, so this file arranges the ranks into such a model.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 _BYTES = [bytes([byte]) for byte in range(256)]
 GAP = b"\xff" * 16
-"""Begins the piece that stands where there is no rank. No text has such bytes, so none becomes that piece."""
+"""The beginning of a piece that fills a gap in the ranks. No text has such bytes, so none yields it."""
 GAP_TEXT = "\ufffd" * 16
-"""The same in decoded text. Where it is found, ids are decoded once more, one by one."""
+"""The same in decoded text. If decoding yields it, the ids are decoded again, one by one."""
 _MORE_GAPS = 1 << 12
-"""Gaps are filled if there are fewer of them than this, or than ranks."""
+"""Gaps are filled if there are no more of them than this, or than ranks."""
 _LETTERS = "".join(chr(0x100 + byte) for byte in range(256))
 """A character for each byte, in a model that merges characters."""
 _LIMIT = 2**32 - 1
-"""Ranks are smaller. (tiktoken's own sign for "no rank" is this one.)"""
+"""Ranks must be smaller, because this number means "no rank" in tiktoken."""
 
 
 class Engines:
-    """What encodes and decodes for one table of ranks, its special tokens and its pattern."""
+    """Encodes and decodes for one table of ranks, its special tokens and its pattern."""
 
     def __init__(self, ranks: Mapping[bytes, int], special: Mapping[str, int], pattern: str):
         # 1. Checks, where tiktoken raises an error or panics.
         self._ranks = ranks
         self.rank = ranks.__getitem__
-        """The rank of some bytes that have one."""
+        """Returns the rank of bytes; KeyError if they have none."""
         self._special = special
         self._pattern = pattern
         if not pattern:
@@ -54,10 +54,10 @@ class Engines:
                 'pat_str is empty, and would match nothing; for texts as one chunk use r"[\\s\\S]+"'
             )
         _check_ranks(ranks)
-        # 2. The pieces: gaps are filled if there are few; otherwise ranks get other numbers in here.
+        # 2. The pieces. Gaps are filled if there are few; otherwise the engine's ids differ from the ranks.
         rows = sorted(((rank, text) for text, rank in ranks.items() if text), key=itemgetter(0))
         self._names: list[int | None] | None = None
-        """The rank of each piece of the engine, if they are not its ids; None for a byte without a rank."""
+        """The rank of each id of the engine (None: a byte without a rank); None if ids are the ranks."""
         texts = [text for _, text in rows]
         missing = [byte for byte in _BYTES if byte not in ranks]
         size = rows[-1][0] + 1 if rows else 0
@@ -68,10 +68,10 @@ class Engines:
             texts = _filled(rows, size)
         self._engine = _engine(texts, pattern)
         self.decoder: Engine | None = self._engine if self._names is None else None
-        """What decodes ids at present, if anything: first this engine, later one with special tokens."""
+        """The engine that decodes ids, if one can: first without special tokens, later one that has them."""
         self._is_decoder_complete = False
         self.has_no_gaps = size == len(rows)
-        """Whether all ids that this engine knows are ids indeed."""
+        """Whether no id of the decoder fills a gap."""
 
     # --- Text to ids ------------------------------------------------------------------------------
 
@@ -81,23 +81,23 @@ class Engines:
 
     @kept
     def _without_pattern(self) -> Engine:
-        """The same pieces for chunks, which were cut already."""
+        """An engine with the same pieces that encodes chunks, without cutting them."""
         return _engine([self._engine.piece(id) for id in range(self._engine.size)], None)
 
     def chunks(self, text: str) -> list[bytes]:
-        """The chunks of a text. What the pattern leaves out is in none."""
+        """The chunks of a text, without what the pattern does not match."""
         return self._cutter.chunks(text)
 
     @kept
     def direct(self) -> Engine | None:
-        """The engine, if its ids are the ranks and the pattern leaves nothing out."""
+        """The engine, if its ids are the ranks and the pattern matches all of every text."""
         return self._engine if self._cutter.is_complete and self._names is None else None
 
     def _parts(self, text: str) -> list[Any] | None:
-        """What the engine without a pattern encodes: the chunks; None if they are all of the text.
+        """The chunks of a text, for the engine without a pattern; None if they are all of the text.
 
-        The engine with the pattern takes what is between them for chunks, too. To cut a text twice takes less
-        time than to take it apart and put the ids together.
+        The engine with the pattern is only for texts that are all chunks, because it also encodes what lies
+        between chunks. Such a text is cut twice, which takes less time than to join the ids of its chunks.
         """
         return None if self._cutter.is_complete else self._cutter.parts(text)
 
@@ -149,7 +149,7 @@ class Engines:
 
     @kept
     def _merger(self) -> tuple[Engine, list[int]]:
-        """An engine whose symbols are characters that stand for bytes, which need not be UTF-8; its ranks."""
+        """An engine for any bytes, in which each byte is a character; and the rank of each of its ids."""
         rows = sorted(((rank, text) for text, rank in self._ranks.items() if text), key=itemgetter(0))
         pieces = [_letters(text).encode() for _, text in rows]
         types = [PieceType.NORMAL] * len(rows)
@@ -159,11 +159,11 @@ class Engines:
         return make_engine(spec), [rank for rank, _ in rows]
 
     def merge(self, chunk: bytes) -> list[int]:
-        """What merging makes of bytes, any bytes, even if they have a rank themselves."""
+        """The ids that merging makes of any bytes, even if these have a rank themselves."""
         return self.merge_all([chunk])[0]
 
     def merge_all(self, chunks: Sequence[bytes]) -> list[list[int]]:
-        """The same of many."""
+        """`merge` for many chunks."""
         engine, ranks = self._merger
         rows = [engine.encode(_letters(chunk)) for chunk in chunks]
         try:
@@ -177,9 +177,9 @@ class Engines:
     def table(self) -> dict[int, bytes]:
         """The bytes of every id.
 
-        A rank comes before a special token with the same number, and the first of two special tokens before
-        the second. (tiktoken's order of those is that of a hash table. For o200k_harmony, in which two have
-        the same id, this is the same.)
+        A rank takes precedence over a special token with the same id, and the first of two special tokens
+        over the second. (In tiktoken, the order of these is that of a hash table. For o200k_harmony, in which
+        two have the same id, the result is the same.)
         """
         special = {id: token.encode() for token, id in reversed([*self._special.items()])}
         return {**special, **self.rank_bytes}
@@ -191,7 +191,7 @@ class Engines:
 
     @kept
     def row(self) -> list[bytes]:
-        """The bytes of the ids from 0 to where the first gap is: a list, which is faster than a dict."""
+        """The bytes of the ids from 0 to the first gap, as a list, which is faster than a dict."""
         table = self.table
         return [table[id] for id in takewhile(table.__contains__, count())]
 
@@ -201,9 +201,9 @@ class Engines:
         return sorted(self._ranks)
 
     def _complete_decoder(self) -> Engine | None:
-        """An engine in which special tokens are pieces, too; None with many gaps, or if two are the same.
+        """An engine with special tokens as pieces; None if there are many gaps, or two tokens are the same.
 
-        It takes a few hundredths of a second to make, and is made when ids with special tokens are decoded.
+        Making it takes a few hundredths of a second, so it is made only once such ids are decoded.
         """
         size = max(self.table, default=-1) + 1
         texts = set(self.table.values())
@@ -214,7 +214,7 @@ class Engines:
         return _engine(_filled(list(self.table.items()), size), None)
 
     def decode_bytes(self, ids: Any) -> bytes:
-        """The bytes of ids. KeyError, TypeError or OverflowError for what is no id, as in tiktoken."""
+        """The bytes of ids. KeyError, TypeError or OverflowError for anything else, as in tiktoken."""
         ids = listed(ids)
         data = None if self.decoder is None else self.decoder.decode_bytes(ids)
         if data is None and not self._is_decoder_complete:
@@ -265,7 +265,7 @@ def _check_ranks(ranks: Mapping[bytes, int]) -> None:
 
 
 def _filled(rows: list[tuple[int, bytes]], size: int) -> list[bytes]:
-    """The text of each id; those of ids that nothing has cannot be in any text."""
+    """The text of each id; gaps are filled with bytes that no text has."""
     texts = [GAP + id.to_bytes(4, "big") for id in range(size)]
     for id, text in rows:
         texts[id] = text
@@ -290,28 +290,28 @@ def _letters(data: bytes) -> str:
 _TO_LETTERS = dict(enumerate(_LETTERS))
 
 
-# --- Text that may go on --------------------------------------------------------------------------
+# --- Unstable tokens ------------------------------------------------------------------------------
 #
 # `encode_with_unstable`, and the ids of bytes that are not UTF-8. The last tokens of a text can change when
-# text follows. tiktoken takes those of the last chunk for unstable (and whitespace before it), and tries each
-# token that could reach over the end of the text. That finds some completions which no text has, and misses
-# others, but it is what programs get, so it is followed closely.
+# text follows. tiktoken treats those of the last chunk as unstable (and whitespace before it), and tries each
+# token that could reach beyond the end of the text. That finds some completions that no text has, and misses
+# others; but it is what programs get from tiktoken, so this code follows it closely.
 
 _SPACE = frozenset(b" \n\t")
 _AT_ONCE = 1 << 14
-"""This many possibilities are encoded together."""
+"""This many candidates are encoded together."""
 _FEW = 50
-"""Fewer of them are looked at one by one, which takes less time than making arrays."""
+"""Fewer items are processed one by one, which takes less time than making arrays."""
 
 
 def stable_count(engines: Engines, ids: list[int], in_last_chunk: int) -> int:
-    """How many ids are stable, of a text whose last chunk has this many.
+    """How many ids of a text are stable; `in_last_chunk` is how many its last chunk has.
 
-    If that begins with whitespace, all ids of whitespace before it are unstable, too.
+    If the last chunk begins with whitespace, all ids of whitespace directly before it are unstable, too.
     """
 
     def is_space(id: int) -> bool:
-        # (A special token is none, unless a rank has the same id.)
+        # (A special token is not whitespace, unless a rank has the same id.)
         text = engines.rank_bytes.get(id)
         return text is not None and _SPACE.issuperset(text)
 
@@ -340,7 +340,7 @@ def completions(engines: Engines, unstable: bytes) -> list[list[int]]:
     """The ids that unstable bytes may become: single tokens first, then sequences, sorted."""
     # 1. Tokens that begin with all of the bytes.
     whole = sorted(map(engines.rank, _beginning_with(engines, unstable)))
-    # 2. Tokens that begin within them: what then becomes of all, up to the end of the bytes.
+    # 2. Tokens that begin inside the bytes: encode all of it, and keep the ids up to the end of the bytes.
     found: set[tuple[int, ...]] = set()
     possible: list[bytes] = []
     for begin in range(1, len(unstable)):
@@ -367,7 +367,7 @@ def _beginning_with(engines: Engines, prefix: bytes) -> list[bytes]:
     if not stem:
         return tokens[first:]
     after = stem[:-1] + bytes([stem[-1] + 1])
-    near = min(first + _FEW, len(tokens))  # mostly the end is there
+    near = min(first + _FEW, len(tokens))  # the end is usually within this range
     end = bisect_left(tokens, after, first, near)
     return tokens[first : bisect_left(tokens, after, end) if end == near else end]
 
@@ -384,7 +384,7 @@ def _last_character(data: bytes) -> str:
 
 
 def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple[int, ...]]:
-    """The ids of each of these, up to the one with which they are this many bytes long."""
+    """The ids of each candidate, as far as they are needed to cover `length` bytes."""
     texts, others = [], []
     for data in possible:
         try:
@@ -395,7 +395,7 @@ def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple
     rows += engines.merge_all(others)
     if len(rows) < _FEW:
         return {tuple(_until(engines.rank_bytes, row, length)) for row in rows}
-    # All at once: the place in each row where the bytes are enough.
+    # For many rows, arrays find the place in each row where `length` bytes are covered.
     with importing:
         import numpy as np
     ids = list(chain.from_iterable(rows))
@@ -408,7 +408,7 @@ def _reaching(engines: Engines, possible: list[bytes], length: int) -> set[tuple
 
 
 def _until(texts: dict[int, bytes], row: list[int], length: int) -> list[int]:
-    """A row of ids up to the one with which they are this many bytes long."""
+    """The first ids of a row that cover `length` bytes."""
     for stop, id in enumerate(row, 1):
         length -= len(texts[id])
         if length <= 0:

@@ -1,4 +1,4 @@
-"""Files of ranks, found where tiktoken keeps those that it has downloaded. Here nothing is downloaded."""
+"""Reads files of ranks from where tiktoken keeps its downloads. cpbpe itself downloads nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTES = 256
 
 
 def check_hash(data: bytes, expected_hash: str) -> bool:
-    """Whether this is the SHA-256 of the data."""
+    """Whether the data has this SHA-256."""
     return sha256(data).hexdigest() == expected_hash
 
 
@@ -32,10 +32,10 @@ def read_file(blobpath: str) -> bytes:
 
 
 def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
-    """The bytes of a file: that of a path as it is, that of a URL from the folder where tiktoken keeps it.
+    """The bytes of a file at a path, or of a URL's file in the folder where tiktoken keeps its downloads.
 
     The folder is what TIKTOKEN_CACHE_DIR or DATA_GYM_CACHE_DIR says, else `data-gym-cache` among the
-    temporary files. There a file is called by the SHA-1 of its URL, and is found by its own name, too.
+    temporary files. In it, a file may be named by the SHA-1 of its URL, as tiktoken does, or by its own name.
     """
     if "://" not in blobpath:
         return _checked(Path(blobpath).read_bytes(), blobpath, expected_hash)
@@ -77,7 +77,7 @@ _LINES = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n)*")
 def load_tiktoken_bpe(tiktoken_bpe_file: str, expected_hash: str | None = None) -> dict[bytes, int]:
     """The ranks in a `.tiktoken` file, from a path or a URL; see `read_file_cached`."""
     contents = read_file_cached(tiktoken_bpe_file, expected_hash)
-    # 1. All at once, which takes a third of the time.
+    # 1. If all lines are well formed, all at once, which takes a third of the time.
     if _LINES.fullmatch(contents):
         words = contents.split()
         with suppress(Base64Error):

@@ -19,7 +19,7 @@ MODEL_PREFIX_TO_ENCODING: dict[str, str] = _by_model(
         "o200k_harmony": "gpt-oss-",
     }
 )
-"""By the beginnings of the names of versions and of fine-tuned models."""
+"""The encoding of versions and fine-tuned models, by the beginning of the model's name."""
 
 MODEL_TO_ENCODING: dict[str, str] = _by_model(
     {
@@ -43,7 +43,7 @@ MODEL_TO_ENCODING: dict[str, str] = _by_model(
         "gpt2": "gpt2 gpt-2",
     }
 )
-"""By the names of models."""
+"""The encoding of a model, by its name."""
 
 
 def encoding_name_for_model(model_name: str) -> str:

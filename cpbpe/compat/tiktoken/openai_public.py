@@ -1,4 +1,4 @@
-"""OpenAI's encodings: what `Encoding` is given for each. The ranks are read from tiktoken's files."""
+"""OpenAI's encodings: the arguments of `Encoding` for each. The ranks are read from tiktoken's files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HARMONY = {
     200008: "<|message|>",
     200012: "<|call|>",
 }
-"""The tokens of o200k_harmony that have names. The others are called by their ids."""
+"""The tokens of o200k_harmony that have names of their own. The names of the others have their ids."""
 
 
 def gpt2() -> dict[str, Any]:

@@ -12,12 +12,12 @@ from cpbpe.compat.tiktoken.openai_public import ENCODING_CONSTRUCTORS as _PUBLIC
 from cpbpe.lazy import importing
 
 ENCODINGS: dict[str, Encoding] = registered.made
-"""Those that have been made."""
+"""The encodings that exist already."""
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
-"""What makes the arguments of each, once plugins were looked for."""
+"""Functions that make the arguments of each encoding; None until plugins have been looked up."""
 
 _THEIRS = "tiktoken_ext.openai_public"
-"""tiktoken's own module of them, which is not needed here."""
+"""tiktoken's own module of encodings, which cpbpe replaces."""
 
 
 def _plugins() -> list[str]:
@@ -32,7 +32,7 @@ def _plugins() -> list[str]:
 
 
 def _constructors() -> dict[str, Callable[[], dict[str, Any]]]:
-    """All that are known, plugins included."""
+    """The constructors of all encodings, plugins included."""
     global ENCODING_CONSTRUCTORS
     if ENCODING_CONSTRUCTORS is None:
         known = dict(_PUBLIC)
@@ -64,7 +64,7 @@ def get_encoding(encoding_name: str) -> Encoding:
             f"Unknown encoding {encoding_name}; known are {', '.join(constructors)}. For another file of "
             f"ranks use Encoding(...) with load_tiktoken_bpe(path)"
         )
-    # (Two threads may make one each; both get the same.)
+    # (If two threads make the encoding at once, both get the same one.)
     return ENCODINGS.setdefault(encoding_name, Encoding(**constructors[encoding_name]()))
 
 
