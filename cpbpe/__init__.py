@@ -113,10 +113,10 @@ _LATER = {
     "training.train": "train",
     "training.word_counts": "WordCounts",
 }
-"""What is imported when it is first asked for, by module, as type checkers see it above.
+"""The names that are imported when they are first used, by module. Type checkers see the imports above.
 
-Most programs only encode. And most of what the command does first, such as showing a help text, needs no
-tokenizer: importing `Tokenizer` takes longer than all that.
+Most programs only encode, and much of the command, such as showing a help text, needs no tokenizer at all and
+takes less time than importing `Tokenizer`.
 """
 
 

@@ -1,8 +1,8 @@
-"""Columns of Arrow, encoded where they lie: no text becomes an object of Python.
+"""Arrow columns, encoded in place: no text becomes a Python object.
 
-A column is an array of strings or bytes, of pyarrow or of whatever shares its memory in Arrow's form: polars,
-pandas, datasets, DuckDB. The result is a column with a list of ids for each text, and null where there is no
-text.
+A column is an array of strings or bytes, from pyarrow or from any library that shares its memory in Arrow's
+format: polars, pandas, datasets, DuckDB. The result is a column with a list of ids for each text, and null
+where there is no text.
 
 >>> import cpbpe, cpbpe.arrow, pyarrow
 >>> tok = cpbpe.load("tokenizer.model")
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import AnyPlaces, Bytes, Places
 
 Column = Any
-"""An array or chunked array of pyarrow. (pyarrow has no types that mypy could read.)"""
+"""An array or chunked array of pyarrow. (pyarrow has no type annotations.)"""
 
 _PART = 1 << 18
-"""Special tokens are looked for in this many bytes at once. Only a part that has one is made objects."""
+"""Special tokens are looked for in this many bytes at once. Only parts with one become Python objects."""
 _MOST_IDS = (1 << 31) - 1
-"""A list with offsets of 32 bits, as the texts have, holds no more."""
+"""The most ids that lists with offsets of 32 bits can hold."""
 
 
 def encode(
@@ -107,7 +107,7 @@ def count(
 
 
 def pyarrow() -> Any:
-    """The module, which is not one of our requirements."""
+    """The module `pyarrow`, which cpbpe does not require."""
     try:
         with importing:
             import pyarrow
@@ -133,21 +133,21 @@ class Texts:
     """Whether their offsets have 64 bits."""
 
     def parts(self) -> Iterator[tuple[AnyPlaces, AnyPlaces]]:
-        """Begins and ends of texts with about `_PART` bytes, which lie one after the other."""
+        """Yield the begins and ends of successive texts, about `_PART` bytes at a time."""
         marks = np.maximum.accumulate(self.ends.astype(np.int64)) // _PART
         edges = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(self.begins)]
         for first, last in pairwise(edges):
             yield self.begins[first:last], self.ends[first:last]
 
     def as_bytes(self, begins: AnyPlaces, ends: AnyPlaces) -> list[bytes]:
-        """Some of the texts as objects, if they lie one after the other."""
+        """Some of the texts as Python objects. They must be successive."""
         first = int(begins.min()) if len(begins) else 0
         data = self.data[first : int(ends.max())].tobytes() if len(ends) else b""
         pairs = zip((begins - first).tolist(), (ends - first).tolist(), strict=True)
         return [data[begin:end] for begin, end in pairs]
 
     def offsets(self, offsets: Places) -> Places:
-        """Where each row begins, and the end, from where each text does."""
+        """Where each row begins, and the end; `offsets` says where each text does."""
         if self.present is None:
             return offsets
         before = np.zeros(self.rows + 1, np.int64)
@@ -157,7 +157,7 @@ class Texts:
 
     @property
     def validity(self) -> tuple[Any, int]:
-        """Which rows have a text, as Arrow's buffer, and how many have none."""
+        """Which rows have a text, as an Arrow bitmap, and how many have none."""
         if self.present is None:
             return None, 0
         arrow = pyarrow()
@@ -210,14 +210,14 @@ def texts_of(chunk: Any, name: str) -> Texts:
     begins, ends = offsets[:-1], offsets[1:]
     present = None
     if chunk.null_count:
-        # Where there is no text, the offsets may be those of any.
+        # The offsets of a null may be anything.
         present = chunk.is_valid().to_numpy(zero_copy_only=False)
         begins, ends = begins[present], ends[present]
     return Texts(data, begins, ends, present, rows, strings, large)
 
 
 def plain(chunk: Any, name: str) -> Any:
-    """An array of one of the four types whose texts lie in one piece of memory."""
+    """The array as one of the four types whose texts are in one buffer."""
     arrow = pyarrow()
     types = arrow.types
     if isinstance(chunk, arrow.ExtensionArray):
@@ -276,7 +276,7 @@ class _Work:
     def _of_chunk(self, chunk: Any, work: Callable[[Texts], Column]) -> Column:
         arrow = pyarrow()
         if isinstance(chunk, arrow.DictionaryArray) and self._plan.dropout is None:
-            # Each of the dictionary's texts once.
+            # Encode each text of the dictionary once.
             return work(texts_of(chunk.dictionary, self._name)).take(chunk.indices)
         texts = texts_of(chunk, self._name)
         made = work(texts)
@@ -340,7 +340,7 @@ class _Work:
         return np.concatenate([np.zeros(0, np.int64), *counts]) + plan.around
 
     def _aligned(self, texts: Texts, chars: bool) -> Ragged:
-        """The ids with their spans, sampled if there is a chance."""
+        """The ids with their spans, sampled if the plan has dropout."""
         plan = self._plan
         done = self._before
         made = []
@@ -356,10 +356,10 @@ class _Work:
         return _joined(made, spans=True)
 
     def _parts(self, texts: Texts) -> Iterator[tuple[Any, Any, int, AnyPlaces, AnyPlaces]]:
-        """What encodes some texts, these texts, with how many threads, and their places.
+        """Yield an encoder, some texts, the number of threads, and where the texts begin and end.
 
-        All texts are taken at once, or a little at a time if special tokens have to be found. Those without
-        special tokens are encoded where they lie.
+        All texts come at once, or in parts if special tokens have to be found. Parts without special tokens
+        are encoded in place.
         """
         encoder = self._plan.encoder
         special = encoder if isinstance(encoder, SpecialEncoder) else None
@@ -376,10 +376,10 @@ class _Work:
 
 
 def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends: AnyPlaces) -> bool:
-    """Whether there may be a special token in texts that lie one after the other.
+    """Whether successive texts may hold a special token.
 
-    What is found may be the end of one text and the beginning of the next; so this decides only that the
-    texts are looked at one by one.
+    A match may consist of the end of one text and the beginning of the next. So it only means that the texts
+    have to be searched one by one.
     """
     if encoder.finder is None or not len(begins):
         return False
@@ -387,7 +387,7 @@ def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends:
         return True
     try:
         return len(encoder.split(texts.data[begins.min() : ends.max()].tobytes())) > 1
-    except ValueError:  # one that is refused
+    except ValueError:  # a token that is not allowed
         return True
 
 

@@ -1,4 +1,4 @@
-"""Checks of what users pass in: whether it is text, or ids, and what to say if it is not.
+"""Checks of arguments from users: whether they are text or ids, and what to say if they are not.
 
 Messages name the method, what it was given, and what to do instead.
 """
@@ -55,9 +55,9 @@ _BATCHES = {
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is what tables hold where there is no value."""
+    """Whether a value is one of those that mark a missing value in tables."""
     is_nan = isinstance(value, float) and value != value
-    return value is None or is_nan or type(value).__name__ == "NAType"  # as pandas writes missing values
+    return value is None or is_nan or type(value).__name__ == "NAType"  # NAType is that of pandas.NA
 
 
 def _hint(text: Any, method: str) -> str:
@@ -162,10 +162,10 @@ _DATASETS = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
 
 
 def checked_threads(threads: SupportsIndex) -> int:
-    """How many threads to use, at least one.
+    """How many threads to use: at least one, and no more than there are processors.
 
-    No more than there are processors: every thread has a cache of its own, which must get warm, so on two
-    processors 16 threads took twice as long as two.
+    Every thread has a cache of its own, which must get warm, so on two processors 16 threads took twice as
+    long as two.
     """
     if type(threads) is not int or threads < 1:
         with importing:
@@ -205,7 +205,7 @@ def refuse_single(items: object, single: tuple[type, ...], method: str, what: st
 
 
 def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
-    """Ids as an engine takes them; the engine finds out whether they are inside the vocabulary."""
+    """Ids as an engine takes them; the engine checks whether they are in the vocabulary."""
     np = sys.modules.get("numpy")
     if np and isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         narrow = ids.dtype.itemsize <= 4 or not len(ids) or (ids.min() >= 0 and ids.max() < 1 << 32)
@@ -216,7 +216,7 @@ def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
 
 
 def repeatable(ids: Any) -> Any:
-    """The same ids, in a form that can be looked at twice."""
+    """The same ids, in a form that can be iterated over twice."""
     return list(ids) if isinstance(ids, Iterator) else ids
 
 
@@ -266,7 +266,7 @@ def checked_limit(number: SupportsIndex, name: str, least: int = 0) -> int:
 
 
 def checked_unit(unit: Unit | None, text: Text) -> Unit:
-    """What the spans of a text count: "char" or "byte"."""
+    """What the spans of a text count, "char" or "byte". None means characters for str and bytes for bytes."""
     if unit is None:
         return "char" if isinstance(text, str) else "byte"
     if unit not in ("char", "byte"):

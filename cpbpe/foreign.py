@@ -1,4 +1,4 @@
-"""Names that other libraries have and cpbpe lacks, and what to use instead: for messages about wrong names.
+"""Names that other libraries have and cpbpe does not, and what to use instead; for error messages.
 
 The libraries are sentencepiece, tokenizers, transformers and tiktoken. There are tables for the methods of a
 tokenizer, for the options of its calls, and for what is in the module; `advice` looks a name up.
@@ -86,7 +86,7 @@ METHODS = by_name(
         "add_eos_token": "file_options, for what the file asks for; encode(text, add_eos=True) does it",
     }
 )
-"""What a Tokenizer has instead of a method or property. Each is also meant in CamelCase."""
+"""What a Tokenizer has instead of a method or property. Each name also stands for its form in CamelCase."""
 
 _IN_CAMEL_CASE = ("encode", "decode", "normalize", "id_to_piece", "piece_to_id", "decode_pieces")
 """Names of a Tokenizer that sentencepiece has in CamelCase as well."""
@@ -166,7 +166,7 @@ MODULE = by_name(
 
 
 def advice(name: str, foreign: Mapping[str, str], there: Iterable[str]) -> str:
-    """What to say of a name that does not exist, as the end of a message; nothing if nothing is like it.
+    """The end of a message about a name that does not exist; "" if there is nothing to suggest.
 
     `foreign` is one of the tables; `there` are the names that do exist.
 
@@ -181,7 +181,7 @@ def advice(name: str, foreign: Mapping[str, str], there: Iterable[str]) -> str:
 
 
 def closest(name: str, there: Iterable[str], likeness: float = 0.75) -> str | None:
-    """The name that is most like a mistyped one, if it is alike enough."""
+    """The name that is most similar to a mistyped one; None if none is similar enough."""
     with importing:
         from difflib import get_close_matches  # takes longer to import than most modules of cpbpe
     return next(iter(get_close_matches(name, list(there), 1, likeness)), None)
@@ -193,8 +193,8 @@ def closest(name: str, there: Iterable[str], likeness: float = 0.75) -> str | No
 class Elsewhere:
     """A name that other libraries' tokenizers have. Looking it up says what to use here.
 
-    (A `__getattr__` could answer every name. But Python takes a slower way to all attributes of an object
-    that has one, and a short call took up to 1.7 times as long.)
+    (A `__getattr__` could answer for every name. But it makes all attributes of an object slower to look up:
+    a short call took up to 1.7 times as long.)
     """
 
     __slots__ = ("_name", "_use")
@@ -219,7 +219,7 @@ class Elsewhere:
 
 
 def elsewhere() -> dict[str, Elsewhere]:
-    """What a Tokenizer answers to each foreign name, and to its form in CamelCase."""
+    """A descriptor for each foreign name of a Tokenizer, and for its form in CamelCase."""
     camel = {name.title().replace("_", ""): use for name, use in METHODS.items()}
     camel |= {name.title().replace("_", ""): name for name in _IN_CAMEL_CASE}
     return {name: Elsewhere(name, use) for name, use in {**METHODS, **camel}.items()}
@@ -249,7 +249,7 @@ def takes_a_source(call: str, bindable: Collection[str], own: Collection[str] = 
 
 
 def loading_advice(name: str, value: object, call: str, bindable: Collection[str]) -> str:
-    """What to say of an option that loading does not have.
+    """The end of a message about an option that loading does not have.
 
     >>> loading_advice("model_file", "my.model", "load", [])
     "give the path alone: load('my.model')"

@@ -1,8 +1,10 @@
-"""What is made when it is first needed, and what is imported then: numpy and protobuf take longer than cpbpe.
+"""Values that are computed, and modules that are imported, when they are first needed.
 
-Another thread may fork the process at just that moment. Then the child has whatever lock was taken, and not
-the thread that would release it, and waits forever. So nothing here makes others wait for a value, and nobody
-forks while one of these imports runs, for each of which Python takes a lock: the fork waits for it.
+Start-up should not pay for them: importing numpy or protobuf takes longer than importing cpbpe.
+
+Another thread may fork the process at just that moment. The child then has every lock that was held, but not
+the thread that would release it, so it would wait forever. Therefore nothing here holds a lock while it
+computes a value. Python does hold a lock during an import, so a fork waits until the import is done.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ MAX_KEPT = 32
 """A `Kept` holds this many values."""
 
 importing = RLock()
-"""Held while something is imported late: `with importing: import numpy as np`, in a function.
+"""Held during an import in a function: `with importing: import numpy as np`. A fork waits for it.
 
-A fork waits for it. This is how everything is imported that start-up should not pay for, so types are kept.
+Everything that start-up should not pay for is imported in this way. (It is an import statement and not a
+function with the name of a module, so that type checkers still see the types.)
 """
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -30,10 +33,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class kept(Generic[T]):  # noqa: N801 (used like property)
-    """A property that is made once, and kept in the object.
+    """A property that is computed once, and kept in the object.
 
-    It is `functools.cached_property` without the lock that this has before Python 3.12. Two threads at once
-    may make a value each, and both get the same one.
+    This is `functools.cached_property` without the lock that it has before Python 3.12. Two threads may
+    compute the value at the same time; both then get the same object.
     """
 
     def __init__(self, make: Callable[[Any], T]):
@@ -55,10 +58,10 @@ class kept(Generic[T]):  # noqa: N801 (used like property)
 
 
 class Kept(dict[K, T]):
-    """Values made for keys that may come again. Threads may share one: each step is one of dict's."""
+    """A cache of values by key. Threads may share one, because each step is a single operation of dict."""
 
     def keep(self, key: K, value: T) -> None:
-        """Put a value there. A full one begins anew, because looking for the oldest value takes a lock."""
+        """Store a value. A full cache is emptied: dropping only the oldest value would need a lock."""
         if len(self) >= MAX_KEPT:
             self.clear()
         self[key] = value

@@ -1,4 +1,4 @@
-"""Other names of modules, so that `from cpbpe.look.built import built` works."""
+"""Former names of modules, so that `from cpbpe.look.built import built` still works."""
 
 import sys
 
@@ -12,6 +12,6 @@ _MOVED = {
     "meanings": reports,
     "vocabulary_file": vocabulary_file,
 }
-# Python looks here once more after it has imported the package of a module.
+# To import `cpbpe.look.built`, Python imports `cpbpe.look`, and then looks in `sys.modules` once more.
 sys.modules.update({f"{__name__}.{name}": module for name, module in _MOVED.items()})
 __path__: list[str] = []

@@ -1,9 +1,9 @@
-"""How messages spell options: as arguments of Python, or as the reader would have to type them.
+"""How messages spell options: as Python arguments, or as options of the command.
 
-A message is written where something goes wrong, deep in training. It is read by somebody who called a Python
-function or typed a command. So a message does not spell an option itself: it calls `named`, `given` or
-`advised`, and the code that shows messages chooses the spelling with `spelled_as`. (The spelling is in a
-context variable because the functions in between do not need it.)
+A message is written where something goes wrong, perhaps deep in training, but its reader has called a Python
+function or typed a command. So code that writes a message does not spell options itself. It calls `named`,
+`given` or `advised`, and the code that shows messages chooses the spelling with `spelled_as`. (The spelling
+is a context variable, so that the functions in between need not pass it on.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Spelling:
         return option
 
     def given(self, option: str, value: object) -> str:
-        """An option with a value; `...` is a value that the reader knows."""
+        """An option with a value; `...` stands for a value that the reader has to fill in."""
         return f"{option}={'...' if value is ... else repr(value)}"
 
     def value(self, value: object) -> str:
@@ -30,7 +30,7 @@ class Spelling:
         return repr(value)
 
     def advice(self, python: str, command: str) -> str:
-        """What to do, where the two ways out have more differences than spelling."""
+        """What to do, if the advice differs in more than the spelling of options."""
         return python
 
 
@@ -71,7 +71,7 @@ def advised(python: str, command: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """A text with options in backquotes, spelled. Tables are written before the spelling is known.
+    """A text in which options in backquotes are spelled. (Tables are written before the spelling is known.)
 
     >>> spelled("it needs `byte_fallback=True`")
     'it needs byte_fallback=True'
@@ -102,7 +102,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(items: list[str]) -> str:
-    """Items of a sentence.
+    """Items as an enumeration in a sentence.
 
     >>> listed(["one"]), listed(["one", "two"]), listed(["one", "two", "three"])
     ('one', 'one and two', 'one, two and three')

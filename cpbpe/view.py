@@ -1,4 +1,4 @@
-"""The page that shows what models do with a text: `app` is for a server, `static_page` one file."""
+"""A web page that shows what models do with a text: `app` is for a server, `static_page` makes one file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["app", "static_page"]
 def app(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer, *, text: str = "") -> ASGIApp:
     """The page as an ASGI application, for a server that listens on this machine only.
 
-    `tokenizers` are the models, by the names that the page shows; `text` is what it begins with.
+    `tokenizers` are the models, by the names that the page shows; `text` is the text that it shows at first.
     """
     try:
         with importing:

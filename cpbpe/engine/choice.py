@@ -1,9 +1,9 @@
 """Which engine does the work: the compiled core if it is installed, otherwise the reference.
 
-And if it is not the core, why not, and what to do about it. There are three reasons. Usually Python imports
-the sources of cpbpe, because it was started in the folder that holds them, while the core is in the folder
-where cpbpe was installed. Or the core is there but cannot be imported: it is for another Python or machine,
-or does not support subinterpreters. Or it was never compiled.
+If the core is not used, this file also says why, and what to do about it. There are three possible reasons.
+Most often Python was started in the folder with the sources of cpbpe, and so imports these, while the core is
+in the folder where cpbpe was installed. Or the core is there but cannot be imported: it is for another Python
+or machine, or does not support subinterpreters. Or it was never compiled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
 _NOT_TAKEN = (ValueError, TypeError, AttributeError, KeyError)
-"""What the core raises for columns that it does not take."""
+"""The errors that the core raises for columns that it does not accept."""
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the package that was imported."""
@@ -51,10 +51,10 @@ def make_engine(spec: ModelSpec) -> Engine:
     try:
         return _core.Engine.from_columns(columns_of(spec))
     except _NOT_TAKEN as error:
-        check(spec)  # its error says what is wrong, and with which piece
+        check(spec)  # raises an error that says what is wrong, and with which piece
         if not _takes_columns(_core.Engine, spec.alphabet):
             raise RuntimeError(another_version(_core.__file__, error)) from error
-        if spec.splitter is not None:  # what `regex` takes for a pattern, the core may not
+        if spec.splitter is not None:  # the core may refuse a pattern that `regex` accepts
             raise ModelError(f"the pattern {spec.splitter.pattern!r}: {error}") from None
         raise RuntimeError(
             "the core refuses a model that the reference accepts; please report this"
@@ -64,8 +64,8 @@ def make_engine(spec: ModelSpec) -> Engine:
 def load_engine(data: bytes) -> Engine:
     """The engine for a `.model` file: that of `make_engine(sentencepiece.read(data))`.
 
-    The core reads the usual files itself, in a tenth of the time that protobuf takes in Python. It can return
-    the model as columns. Files that it cannot read are read in Python.
+    The core reads most files itself, in a tenth of the time that protobuf takes in Python. It can return the
+    model as columns later. Files that it cannot read are read in Python.
     """
     if engine_name() == "core":
         from cpbpe import _core
@@ -133,7 +133,7 @@ def _say_once() -> None:
 
 
 def calls_of_ours() -> int:
-    """How many calls there are between a warning in the caller and the user's line that led to it."""
+    """The `stacklevel` with which a warning of the caller points to the user's line that led to it."""
     frame: FrameType | None = sys._getframe()
     calls = -1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cpbpe":
@@ -142,7 +142,7 @@ def calls_of_ours() -> int:
 
 
 def _core_error() -> ImportError | None:
-    """What went wrong when the core was imported; None if it is there."""
+    """The error that importing the core raises; None if it can be imported."""
     try:
         import cpbpe._core  # noqa: F401
     except ImportError as error:
@@ -183,10 +183,10 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
 
 
 def _takes_columns(engine: Any, alphabet: str) -> bool:
-    """Whether the core's class takes the columns of a small model that is right without doubt.
+    """Whether the core's class accepts the columns of a small model that is certainly valid.
 
-    A core of another version of cpbpe does not: it has other columns. (A number that both have would need
-    somebody to think of it; this also finds what nobody has thought of.)
+    A core of another version of cpbpe does not, because its columns differ. (A version number for the columns
+    would have to be raised with every change; this test needs nobody to remember that.)
     """
     with importing:
         from cpbpe.engine.columns import columns_of
@@ -206,7 +206,7 @@ def _takes_columns(engine: Any, alphabet: str) -> bool:
 
 
 def another_version(core: str, error: Exception, here: str = _HERE) -> str:
-    """Two sentences: that the core is not that of these Python files, as `error` shows, and what to do.
+    """Two sentences: the core is of another version than the Python files, as `error` shows; what to do.
 
     >>> another_version("/x/_core.so", ValueError("expected tuple of length 7"), "/x")
     'the compiled core, /x/_core.so, is of another version than the Python files in /x, and does not take \

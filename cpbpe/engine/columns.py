@@ -1,4 +1,4 @@
-"""A `ModelSpec` as columns (bytes, numbers and flags), which cross the border to the core, and back."""
+"""From a `ModelSpec` to columns (bytes, numbers and flags), which cross the border to the core, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NormalizerColumns(TypedDict):
 
 
 class ByteLevelColumns(TypedDict):
-    """What is different in a byte-level model: its `SplitSpec`, and `ModelSpec.whole`."""
+    """What only a byte-level model has: its `SplitSpec`, and `ModelSpec.whole`."""
 
     pattern: str
     """Empty if there is no splitter."""

@@ -1,4 +1,4 @@
-"""Where a pattern alone cuts a text: for what has to know chunks, or what a pattern leaves out."""
+"""Where a pattern cuts a text, without a model: for code that needs chunks, or what a pattern leaves out."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cpbpe.lazy import importing
 from cpbpe.text.split_patterns import PATTERNS
 
 _MANY = 50
-"""For more matches than these, arrays are faster than lists."""
+"""For more matches than this, arrays are faster than lists."""
 
 
 class Cutter:
-    r"""Cuts texts by a pattern: finds its matches, those that are not empty. `engine`: "core" or "reference".
+    r"""Cuts texts by a pattern. The chunks are its non-empty matches. `engine`: "core" or "reference".
 
     >>> cutter = Cutter(r"[a-z]+|\d", "reference")
     >>> cutter.chunks("ab, 1"), cutter.parts("ab, 1"), cutter.parts("ab1"), cutter.is_complete
@@ -24,11 +24,11 @@ class Cutter:
     """
 
     is_complete: bool
-    """Whether it is known that the pattern leaves nothing of any text out."""
+    """Whether the pattern is known to leave out nothing of any text."""
 
     def __init__(self, pattern: str, engine: str):
         self._find: Callable[[str], Any]
-        """The spans in a text: the core's are an array."""
+        """Returns the spans of the matches in a text: an array from the core, a list from the reference."""
         if engine == "core":
             from cpbpe import _core
 
@@ -37,7 +37,7 @@ class Cutter:
             return
         with importing:
             from cpbpe.reference.byte_level.patterns import compiled
-        compiled(pattern)  # raises an error if it is none
+        compiled(pattern)  # raises an error if it is not a regular expression
         self._find, self.is_complete = partial(_spans, pattern), pattern in PATTERNS.values()
 
     def spans(self, text: str) -> list[list[int]]:
@@ -56,7 +56,7 @@ class Cutter:
         return len(self._find(text)) > 0
 
     def parts(self, text: str) -> list[bytes] | None:
-        """The matches in a text; None if they are all of the text, which is then not taken apart."""
+        """The matches in a text; None if together they are the whole text, which then need not be copied."""
         data = text.encode()
         found = self._find(text)
         is_array = not isinstance(found, list)
@@ -69,14 +69,15 @@ class Cutter:
 
 
 def make_cutter(pattern: str) -> Cutter:
-    """What cuts by a pattern."""
+    """A `Cutter` of the best available engine."""
     return Cutter(pattern, engine_name())
 
 
 def make_chunk_finder(pattern: str | None) -> Callable[[bytes, int], tuple[int, int]]:
-    """What says where the chunk of a text begins and ends that holds the byte before a place.
+    """A function of a text and a place that returns the span of the chunk with the byte before the place.
 
-    What a pattern leaves out between two matches is a chunk, too. Without a pattern a text is one chunk.
+    Text that the pattern leaves out between two matches is a chunk, too. Without a pattern, a text is one
+    chunk.
 
     >>> find = make_chunk_finder("[a-z]+")
     >>> find(b"ab12cd", 2), find(b"ab12cd", 3), make_chunk_finder(None)(b"ab", 1)

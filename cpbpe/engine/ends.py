@@ -1,4 +1,4 @@
-"""Values that engines take: what goes around the ids of a text, and how merges are skipped at random."""
+"""Values that engines take: the ids to put around those of a text, and how merges are skipped at random."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Ends = tuple[int | None, int | None, bool]
-"""The id in front, the id at the end, and whether the order of those between is reversed."""
+"""The id in front, the id at the end, and whether the ids between them are reversed."""
 Dropout = tuple[float, int]
-"""The probability with which each merge is skipped, and a seed, a number of 64 bits."""
+"""The probability with which each merge is skipped, and a seed of 64 bits."""
 
 
 def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> list[T]:
@@ -23,7 +23,7 @@ def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> l
 
 
 def reseeded(dropout: Dropout | None, number: int) -> Dropout | None:
-    """The same with the seed of a later text of many.
+    """The dropout for a text of a batch: `number` is the index of the text, and is added to the seed.
 
     >>> reseeded((0.1, 2**64 - 1), 2)
     (0.1, 1)

@@ -1,7 +1,7 @@
 """Ids as lines of text, and back: by the compiled core if it is there, otherwise by the reference.
 
-A line writer is made for words, one for each id: its digits, its piece, or either as JSON. Several threads
-can use it at once.
+A line writer has a word for each id: its digits, its piece, or either as JSON. Several threads can use a
+writer at the same time.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Ids, Places
 
 Others = list[tuple[int, bytes]]
-"""Words to be written instead of those of the ids at these places, in ascending order."""
+"""Places in the array of ids, in ascending order, with the words to write there instead."""
 
 
 class LineWriter(Protocol):
     """Writes the ids of many texts, a line for each text."""
 
     def write(self, ids: Ids, offsets: Places, others: Others) -> bytes:
-        """The lines of texts, whose ids come one after the other and begin where the offsets say."""
+        """The lines of texts. The ids of all are in one array; `offsets` says where those of each begin."""
 
 
 def make_line_writer(words: Sequence[bytes], between: bytes, before: bytes, after: bytes) -> LineWriter:
-    r"""A writer of these words.
+    r"""A writer that has these words, and puts bytes between two of them, before the first, after the last.
 
     >>> import numpy
     >>> ids, offsets = numpy.array([1, 0, 1], numpy.uint32), numpy.array([0, 2, 3])
@@ -43,7 +43,7 @@ def make_line_writer(words: Sequence[bytes], between: bytes, before: bytes, afte
 
 
 def read_ids(data: bytes) -> tuple[Ids, Places, int | None]:
-    r"""The ids in lines of decimal digits, where each begins, and the end; and the place of a wrong word.
+    r"""The ids in lines of decimal digits; where each line begins in them, and the end; a wrong word's place.
 
     >>> ids, offsets, wrong = read_ids(b"12 0\n\n7")
     >>> ids.tolist(), offsets.tolist(), wrong
@@ -62,7 +62,7 @@ def read_ids(data: bytes) -> tuple[Ids, Places, int | None]:
 
 
 def first_not_utf8(texts: list[bytes]) -> int | None:
-    r"""The index of the first text that is not UTF-8.
+    r"""The index of the first text that is not UTF-8; None if all are.
 
     >>> first_not_utf8([b"a", b"\xc3\xa9"]), first_not_utf8([b"a", b"\xe9"])
     (None, 1)

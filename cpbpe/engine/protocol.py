@@ -1,6 +1,6 @@
-"""What every engine offers. An engine does all the work for one model.
+"""The interface of engines. An engine does all the work for one model.
 
-It looks pieces up, turns text into ids and ids into text. `cpbpe.tokenizer` has checked the arguments.
+It looks pieces up, turns text into ids, and turns ids into text. `cpbpe.tokenizer` has checked the arguments.
 Text is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is
 one engine; the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
 """
@@ -34,14 +34,11 @@ class Finder(Protocol):
     """Finds keys in text, the longest at each place, from left to right."""
 
     def split(self, text: Any, /) -> list[Any] | None:
-        """The text before a key, the key's number, the text after it, and so on; None without keys."""
+        """The text before a key, the key's index, the text after it, and so on; None if there is no key."""
 
 
 class Slices(NamedTuple):
-    """Texts that begin and end at these places of an array of bytes, which must not change.
-
-    They may be invalid UTF-8.
-    """
+    """Texts in one array of bytes, which must not change. They may be invalid UTF-8."""
 
     data: Bytes
     begins: AnyPlaces
@@ -69,7 +66,7 @@ class Engine(Protocol):
         """The model that the engine was built from."""
 
     def variant(self, *, prefix: bool | None = None, keep_space: bool = False, raw: bool = False) -> Engine:
-        """The same engine with other options. It shares everything else. Each variant is built once.
+        """The same engine with other options; everything else is shared. Each variant is built once.
 
         `prefix`: whether to add a dummy prefix, instead of what the model says. `keep_space`: whether
         decoding keeps a space at the beginning. `raw`: text is already normalized.
@@ -92,7 +89,7 @@ class Engine(Protocol):
     # `ends` says what goes around the ids of each text. With `dropout`, merges are skipped at random.
 
     def normalize(self, text: AnyText) -> AnyText:
-        """The normalized text, which is what is merged into pieces.
+        """The normalized text, which is then merged into pieces.
 
         In a str, U+FFFD stands for bytes that are not UTF-8; bytes keep them.
         """
@@ -101,9 +98,9 @@ class Engine(Protocol):
         """The normalized text, and for each of its bytes and for its end, the place it came from."""
 
     def cut(self, text: bytes) -> int:
-        """The last place in a normalized text after which nothing can change the ids of the text before it.
+        """The last place in a normalized text up to which its ids are final, even if more text follows.
 
-        More text may follow. 0 if there is no such place. A raw variant encodes both sides.
+        0 if there is no such place. To encode the two sides, use a raw variant.
         """
 
     def encode(self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None) -> list[int]:
@@ -121,7 +118,7 @@ class Engine(Protocol):
         """The ids of many texts in one array, and where each text begins in it, and the end."""
 
     def encode_lines(self, data: bytes, threads: int, ends: Ends | None = None) -> tuple[Ids, Places, Places]:
-        """The same of the lines of a text that are not empty, and the numbers of those that are, from 0."""
+        """The same for all lines of a text that are not empty; also the indexes of the empty ones."""
 
     def encode_pieces(
         self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None
@@ -157,7 +154,7 @@ class Engine(Protocol):
     ) -> list[Aligned]:
         """The tokens of many texts. `chars` may be None: characters in str, bytes in bytes.
 
-        With `dropout`, the first text is sampled with its seed, the next with the number after it.
+        With `dropout`, the first text is sampled with its seed, the next with that seed plus 1, and so on.
         """
 
     def align_arrays(
@@ -170,7 +167,7 @@ class Engine(Protocol):
 
     # --- Ids to text ------------------------------------------------------------------------------
 
-    # The result is None if something is not what it should be; callers look for it, and say what it is.
+    # The result is None if an argument is invalid; the caller then finds out what is wrong, and says so.
 
     def decode(self, ids: list[int] | bytes) -> str | None:
         """The text of ids (a list, or u32 as bytes); None if one is outside the vocabulary."""
@@ -182,9 +179,9 @@ class Engine(Protocol):
         """The texts of many sequences of ids."""
 
     def decode_lines(self, ids: Ids, offsets: Places) -> bytes | None:
-        """The same as lines, of sequences that are given as in `encode_arrays`.
+        """The texts of many sequences as lines; the sequences are given as `encode_arrays` returns them.
 
-        What pieces hold that is not UTF-8 stays as it is.
+        Bytes in pieces that are not UTF-8 stay as they are.
         """
 
     def decode_pieces(self, pieces: list[Any]) -> str | None:
@@ -194,4 +191,4 @@ class Engine(Protocol):
         """The same as bytes."""
 
     def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
-        """The ids in lines of pieces; and where a piece is that the vocabulary does not have, or None."""
+        """The ids in lines of pieces, their offsets, and where the first unknown piece is, or None."""

@@ -1,4 +1,4 @@
-"""The reference (`cpbpe.reference.encoding`) with the operations that every engine has."""
+"""The reference (`cpbpe.reference`) as an engine, with the operations that every engine has."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ class PythonEngine:
             return reference.last_cut(text)
         if reference.joinable is None:
             return 0
-        end = len(text) - self._longest_key + 1  # a user-defined piece may begin there and continue
+        # A user-defined piece that begins after this may still be incomplete.
+        end = len(text) - self._longest_key + 1
         cut = at = 0
         before = b""
         while at < end:

@@ -1,4 +1,4 @@
-"""The engines of training: what they offer, and which one does the work. There is one path for both families.
+"""The engines of training: their interface, and the choice between them, for both families of models.
 
 Only bytes, numbers and the specs themselves cross the border to the compiled core, which reads their fields
 by name. `cpbpe.reference.training` is the plain Python engine, and `cpbpe.reference.byte_level.training` that
@@ -33,13 +33,13 @@ class Counter(Protocol):
         """Count texts, each once or `counts` times (1 to 2**63 - 1)."""
 
     def add_block(self, data: bytes, threads: int = 1) -> None:
-        r"""Count the lines of a part of a file: split at \n only; whole lines; the last may lack its \n.
+        r"""Count the lines of a part of a file, split at \n only. Lines are whole; the last may lack its \n.
 
         In byte-level training each line keeps its newline.
         """
 
     def tallies(self) -> Tallies:
-        """What was seen and what was skipped; a text in parts is seen when it has ended."""
+        """What was seen and what was skipped. A text that comes in parts is counted when it has ended."""
 
     def distinct(self) -> int:
         """How many different words there are."""
@@ -55,8 +55,8 @@ class Counter(Protocol):
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
         """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
 
-        For a pretokenizer that is a Python function: it cuts these sentences, and the parts, joined
-        by BOUNDARY, go to `add_prepared`. Tallies count a sentence here, not there.
+        This is for a pretokenizer that is a Python function. It cuts these sentences, and the parts, joined
+        by BOUNDARY, go to `add_prepared`. Tallies count a sentence in `prepare`, not in `add_prepared`.
         """
 
     def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
@@ -68,13 +68,13 @@ class Counter(Protocol):
         """Count the next part of one text. Parts end anywhere, even inside a character."""
 
     def end_text(self, threads: int = 1) -> None:
-        """Say that the text has ended whose parts were given."""
+        """End the text whose parts were given to `add_part`."""
 
 
 def make_counter(spec: CountSpec | ByteCountSpec) -> Counter:
     """A counter of the best available engine, or of the one that CPBPE_ENGINE names.
 
-    A pattern that is no regular expression is a ValueError.
+    A pattern that is not a regular expression raises a ValueError.
     """
     if engine_name() != "reference":
         return _CoreCounter(spec)
@@ -87,7 +87,7 @@ def make_counter(spec: CountSpec | ByteCountSpec) -> Counter:
 def learn(
     words: Words, spec: LearnSpec | ByteLearnSpec, threads: int = 1, progress: Progress | None = None
 ) -> Learned:
-    """Learn merges from words. Counts that add up to 2**63 or more are an OverflowError."""
+    """Learn merges from words. Counts that add up to 2**63 or more raise an OverflowError."""
     if engine_name() != "reference":
         with importing:
             from cpbpe import _core
@@ -102,9 +102,9 @@ def learn(
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
-    """One list of words from several, counts added up. A sum of 2**63 or more is an OverflowError.
+    """One list of words from several, with counts added up. A sum of 2**63 or more raises an OverflowError.
 
-    If it is recorded where words were first seen, the earliest place of each stays.
+    If the lists record where words were first seen, the earliest place of each is kept.
     """
     if engine_name() == "reference":
         with importing:
@@ -141,7 +141,7 @@ class _CoreCounter:
     def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
         if self._in_lines and threads > 1 and counts is None and texts:
             lines = b"\n".join(texts) + b"\n"
-            if lines.count(b"\n") == len(texts):  # so they can be shared among threads
+            if lines.count(b"\n") == len(texts):  # no text has a newline in it, so threads can share them
                 self._core.add_block(lines, threads)
                 return
         self._core.add(list(texts), None if counts is None else list(counts), threads)

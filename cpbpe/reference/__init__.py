@@ -1,7 +1,7 @@
 """The whole algorithm in plain Python, written to be read: the oracle of the tests, and an engine.
 
-`encoding.py` and `training.py` are to be read from top to bottom. `ReferenceEngine` encodes and decodes with
-a `ModelSpec`; `steps` shows how a text becomes ids, one merge after the other.
+Read `encoding.py` first and then `training.py`, each from top to bottom. `ReferenceEngine` encodes and
+decodes with a `ModelSpec`; `steps` shows how a text becomes ids, one merge after another.
 `byte_level/` has the other family of models, that of GPT-4 and Llama 3.
 """
 
@@ -27,7 +27,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for: the core needs only small parts of this folder."""
+    """Import a name of `_LATER` when it is first used: the core needs only small parts of this folder."""
     if name not in _LATER:
         raise AttributeError(f"module 'cpbpe.reference' has no attribute {name!r}")
     with importing:

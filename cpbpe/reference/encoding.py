@@ -6,21 +6,21 @@ optimizations are a heap and a cache of results, so it is slow.
 
 A tokenizer turns text into a list of small integers and back. Its model is a list of *pieces*: short texts,
 each with a score and a type. The index of a piece is its *id*. The types are in `cpbpe/model/spec.py`; most
-pieces are NORMAL, that is, learned from text. The parts that a text consists of at some moment while it is
-being encoded are its *symbols*. The rest follows from five ideas:
+pieces are NORMAL, that is, learned from text. While a text is being encoded, the parts that it currently
+consists of are its *symbols*. The rest follows from five ideas:
 
 1. **A space is a letter.** Spaces are written as `▁` (U+2581, three bytes) and then treated like any
    other character, so joining the pieces gives the text back, and no rule about words is needed.
-   Usually one more `▁`, the dummy prefix, is put in front of the text, so that "world" at the start
-   and "world" in the middle become the same piece, `▁world`. (`Normalizer`)
+   Usually one more `▁`, the dummy prefix, is put in front of the text, so that "world" becomes the
+   same piece, `▁world`, at the start of a text as in the middle. (`Normalizer`)
 2. **Merge the best pair, again and again.** The text starts as single characters. Of all pairs of
    neighbours whose joined text is a piece, the pair whose piece has the highest score becomes one
-   symbol; this is repeated until no pair is left. This is byte pair encoding, BPE. The scores are all
-   that training learned: its first merge has the highest. (`ReferenceEngine._merge`, and `merge` in
-   `merging.py`, which is the loop)
+   symbol; this is repeated until no pair is left. This is byte pair encoding, BPE. The scores record
+   the order in which training merged: its first merge has the highest score. (`ReferenceEngine._merge`,
+   and `merge` in `merging.py`, which is the loop)
 3. **What can never merge can be cut.** If no piece holds the characters `a` and `b` side by side, no
-   merge will ever join them, so the text can be cut there, and each chunk merged by itself. The
-   chunks are short and occur again and again, so their results are cached. (`_segment`)
+   merge will ever join them, so the text can be cut there, and each chunk merged by itself. Chunks
+   are short and recur often, so their results are cached. (`_segment`)
 4. **No character is lost.** A character without a piece becomes the bytes of its UTF-8 form, each a
    piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
    This happens after all merging, so bytes never merge. (`encode`)
@@ -28,9 +28,9 @@ being encoded are its *symbols*. The rest follows from five ideas:
    space that idea 1 put in front is dropped. (`_join`)
 
 All text in this file is UTF-8 bytes, because positions are counted in bytes and because the input may be
-invalid: a byte that belongs to no character becomes U+FFFD on the way in. Three small tools are in
-`cpbpe/text`: what a character is (`utf8.py`), finding the longest of several keys at a position
-(`finder.py`), and the longest normalization rule there (`charsmap.py`).
+invalid: the normalizer replaces each byte that belongs to no character by U+FFFD. Three small tools are in
+`cpbpe/text`: `utf8.py` says what a character is, `finder.py` finds the longest of several keys at a position,
+and `charsmap.py` finds the longest normalization rule there.
 
 A vocabulary small enough to follow by hand: three merges, best first, then the characters.
 
@@ -75,7 +75,7 @@ CACHED_CHUNK_BYTES = 64
 MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # the types that merging can make
 
 Dropout = tuple[float, int]  # the probability that a merge is skipped, and a mixed seed
-Splits = dict[bytes, tuple[bytes, bytes]]  # the pair that was seen to make each UNUSED piece
+Splits = dict[bytes, tuple[bytes, bytes]]  # for each UNUSED piece, the pair that makes it in this text
 
 
 class Frozen(bytes):
@@ -146,14 +146,15 @@ class Normalizer:
             result.extend(escaped)
             origins.extend([origin] * len(escaped))
 
-        # Leading spaces are removed first: a text of nothing else is empty and gets no dummy prefix.
+        # Leading spaces are removed first, because a text of nothing but spaces is empty and gets no dummy
+        # prefix.
         at = 0
         while squeeze and at < len(text):
             rewritten, used = self.rewrite(text, at, keep_invalid)
             if rewritten != b" ":
                 break
             at += used
-        # The dummy prefix. Whether the text begins with a space shows in the first character that stays.
+        # The dummy prefix. Some models omit it before a space, so look for the first character that is kept.
         begin, prefix = at, self.spec.add_dummy_prefix and not self.spec.suffix
         while prefix and not self.spec.prefix_before_space and at < len(text):
             rewritten, used = self.rewrite(text, at, keep_invalid)
@@ -167,7 +168,7 @@ class Normalizer:
         if prefix:
             add(b" ", begin)
 
-        drop_spaces = squeeze  # at the beginning, and after a space
+        drop_spaces = squeeze  # true at the beginning, and after a space
         while at < len(text):
             rewritten, used = self.rewrite(text, at, keep_invalid)
             if drop_spaces:
@@ -177,8 +178,8 @@ class Normalizer:
                 drop_spaces = squeeze and rewritten.endswith(b" ")
             at += used
 
-        # Trailing spaces are removed, and so is the dummy prefix if nothing follows it, and any `▁` that was
-        # in the text itself.
+        # Trailing spaces are removed. So are a dummy prefix that nothing follows, and a trailing `▁` that the
+        # text itself contained.
         end = at
         while squeeze and result.endswith(space):
             del result[-len(space) :]
@@ -197,7 +198,7 @@ class ReferenceEngine:
     """Encodes and decodes for one model. It never changes, except for the cache of `_segment_chunk`."""
 
     def __init__(self, spec: ModelSpec, keep_space: bool = False):
-        """`keep_space`: decoding keeps a space at the beginning that it would otherwise drop."""
+        """`keep_space`: whether decoding keeps a space at the beginning that it would otherwise drop."""
         if not isinstance(spec, ModelSpec):
             raise TypeError(
                 f"ReferenceEngine takes a ModelSpec, not {type(spec).__name__}; that of a model file is "
@@ -205,7 +206,7 @@ class ReferenceEngine:
             )
         self.spec = spec
         self._keep_space = keep_space
-        # sentencepiece puts a piece that is one NUL character into no table.
+        # `spec.ids` lacks a piece that is one NUL character, because sentencepiece never finds it.
         self._texts, self._types = spec.pieces.texts, spec.pieces.types
         self._ids = spec.ids
         types = {piece: self._types[id] for piece, id in self._ids.items()}
@@ -254,9 +255,9 @@ class ReferenceEngine:
         A user-defined piece in the text is one frozen symbol: it never merges, even if a longer piece
         contains it. Everything else starts as single characters.
 
-        The text is cut between two characters that no piece holds side by side: a merge that joins them
-        would make a piece that does. Each chunk then merges as if it were alone, because merges in one chunk
-        do not change the symbols of another.
+        The text is cut between two characters that no piece holds side by side, because a merge that joins
+        them would make a piece that does. Each chunk then merges as if it were alone: merges in one chunk do
+        not change the symbols of another.
 
         >>> from cpbpe.model.spec import Piece, Pieces
         >>> toy = ReferenceEngine(ModelSpec(Pieces.of(
@@ -266,7 +267,7 @@ class ReferenceEngine:
         """
         joinable = self.joinable
         if dropout is not None and self._unused:
-            joinable = None  # with skipped merges a piece can be made in several ways; see `split`
+            joinable = None  # do not cut: with skipped merges, `split` depends on the rest of the text
         chunk: list[bytes] = []
         begin = 0
         for symbol in self.symbols(text)[0]:
@@ -282,7 +283,7 @@ class ReferenceEngine:
         yield from self._segment_chunk(chunk, begin, dropout)
 
     def symbols(self, text: bytes) -> list[list[bytes]]:
-        """The symbols that a normalized text begins as, in one list."""
+        """The symbols that a normalized text starts as. Here they are one chunk; subclasses have several."""
         symbols: list[bytes] = []
         at = 0
         while at < len(text):
@@ -301,8 +302,9 @@ class ReferenceEngine:
     ) -> list[tuple[bytes, int]]:
         """The result for one chunk, from the cache if it is there. The cache is emptied when it is full.
 
-        The text is enough of a key: a user-defined piece always becomes a symbol, so the same text always has
-        the same frozen symbols. (A sampled chunk also depends on its position, so it is not cached.)
+        The text of a chunk suffices as its key: a user-defined piece always becomes a symbol, so the same
+        text always has the same frozen symbols. (A sampled chunk also depends on its position, so it is not
+        cached.)
         """
         if dropout is not None:
             return self._merge(chunk, begin, dropout)
@@ -319,10 +321,10 @@ class ReferenceEngine:
     # --- Idea 2: merge the best pair, again and again ---------------------------------------------
 
     def join(self, left: bytes, right: bytes, splits: Splits) -> tuple[int, bytes] | None:
-        """What two symbols become, and its rank; None if they do not merge.
+        """The rank of the symbol that two symbols become, and that symbol; None if they do not merge.
 
-        It does not matter whether the halves of a piece are pieces themselves, only whether the joined text
-        is one, of a type that merges. `splits` remembers the pair of an UNUSED piece.
+        All that matters is whether the joined text is a piece of a type that merges; the two halves need not
+        be pieces. `splits` records the pair that makes an UNUSED piece.
         """
         if isinstance(left, Frozen) or isinstance(right, Frozen):
             return None
@@ -339,8 +341,9 @@ class ReferenceEngine:
     ) -> list[tuple[bytes, int]]:
         """Merge neighbours until no pair is a piece: highest score first, then leftmost.
 
-        With `dropout`, a pair whose turn has come is skipped permanently with the given probability, so that
-        a text has many segmentations (BPE-dropout). The chance depends on `begin`, the position of the chunk.
+        With `dropout`, each pair is skipped for good with the given probability when its turn comes, so that
+        a text has many segmentations (BPE-dropout). Which pairs are skipped depends on `begin`, the position
+        of the chunk.
         """
         splits: Splits = {}
 
@@ -358,16 +361,16 @@ class ReferenceEngine:
     def split(self, symbol: bytes, splits: Splits, depth: int = 0) -> Iterator[tuple[bytes, int]]:
         """Yield a symbol with its id; an UNUSED one in two parts, which are split again if they are UNUSED.
 
-        UNUSED pieces make a vocabulary smaller after training: they still merge, so that longer pieces built
-        on them can be reached, but they must not appear in the result. `splits` holds the pair that was seen
-        to make each, whether it was merged or not. An UNUSED piece that no pair makes, a single character, is
-        unknown. sentencepiece stops at a depth of 100, so that a crafted model cannot exhaust the stack, and
-        returns what it has at that depth.
+        Marking pieces UNUSED makes a vocabulary smaller after training. They still merge, so that longer
+        pieces built on them can be reached, but they must not appear in the result. For each, `splits` holds
+        the neighbours whose joined text is the piece, whether they were merged or not. An UNUSED piece that
+        no pair makes, such as a single character, is unknown. sentencepiece stops at a depth of 100, so that
+        a crafted model cannot exhaust the stack, and returns the symbol that it has reached.
 
-        sentencepiece takes the last pair that it saw anywhere in the text. That is the same, because there is
-        only one: when two symbols are seen that together are the piece, no merge has crossed its ends, so
-        inside it the same merges were made, in the same order, as if it were a text of its own. (Dropout
-        skips merges, so then the rest of the text matters.)
+        sentencepiece uses the last such pair anywhere in the text. It could use any, because all are the
+        same: when two neighbours together have the text of the piece, no merge has crossed the ends of that
+        text, so the merges inside it were the same, in the same order, as if it were a text of its own.
+        (Dropout skips merges, so then the rest of the text matters.)
         """
         if depth > MAX_SPLIT_DEPTH:
             yield bytes(symbol), self._ids.get(symbol, self._unk)
@@ -379,16 +382,16 @@ class ReferenceEngine:
         else:
             yield bytes(symbol), self._unk
 
-    # --- Idea 4: nothing is lost ------------------------------------------------------------------
+    # --- Idea 4: no character is lost -------------------------------------------------------------
 
     def encode(self, text: bytes, dropout: Dropout | None = None) -> list[Token]:
         """Normalize, segment, and replace unknown symbols by their bytes or by the UNKNOWN piece.
 
-        Bytes come last on purpose. If they came first, they would be symbols like any other and could merge;
-        SentencePiece merges only characters.
+        Symbols become bytes only after all merging. If they did so before, bytes would be symbols like any
+        other and could merge; SentencePiece merges only characters.
 
-        All but the last byte of a character have an empty span, so that the spans of a text neither overlap
-        nor repeat. Unknown symbols side by side become one token.
+        Of the bytes of a character, only the last has a span; those of the others are empty, so that spans
+        neither overlap nor repeat. Unknown symbols side by side become one token of the UNKNOWN piece.
         """
         normalized, origins = self.normalizer.normalize(text)
         tokens: list[Token] = []
@@ -423,10 +426,10 @@ class ReferenceEngine:
         """Join the pieces: bytes become characters, `▁` becomes a space, and a space in front is dropped.
 
         Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The beginning"
-        lasts until there is text or a `▁` was dropped, so a CONTROL piece does not end it. With
-        remove_extra_whitespaces the text had no space in front at all, so the first `▁` of every piece is
-        dropped as long as there is no text. (A dummy prefix at the end, `suffix`, is not dropped: decoding
-        then ends in a space.)
+        lasts until there is text or a `▁` has been dropped; a CONTROL piece, which has no text, does not end
+        it. With remove_extra_whitespaces the text had no space in front at all, so every piece loses its
+        first `▁` until there is text. (A dummy prefix at the end, `suffix`, is not dropped, so the decoded
+        text ends in a space.)
 
         A denormalizer, which few models have, rewrites the result as a normalizer would.
         """
@@ -434,7 +437,7 @@ class ReferenceEngine:
         drops_space = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not self._keep_space
         at_beginning = True
         result = bytearray()
-        run = bytearray()  # BYTE pieces that wait for the end of their run
+        run = bytearray()  # the bytes of consecutive BYTE pieces, decoded when the run ends
 
         def end_run() -> None:
             result.extend(run if keep_invalid else repair(bytes(run)))
@@ -454,7 +457,7 @@ class ReferenceEngine:
                 result += piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
             elif id >= 0 and piece == self._texts[id]:
                 result += self.spec.unk_surface
-            else:  # when pieces are decoded, the unknown text is still known
+            else:  # `decode_pieces` was given the unknown text itself
                 result += piece
             if drop and not spec.remove_extra_whitespaces:
                 at_beginning = False

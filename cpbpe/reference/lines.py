@@ -1,4 +1,4 @@
-"""Ids as lines of text, and back: what programs exchange that know no arrays."""
+"""Ids as lines of text, and back: a format for programs that cannot exchange arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_lines(
 ) -> bytes:
     r"""A line for each text: the word of each of its ids, or one of `others` in its place.
 
-    `shape` is what comes between two words, before the first and after the last.
+    `shape` holds the bytes between two words, before the first word and after the last.
 
     >>> write_lines([b"zero", b"one"], (b" ", b"", b"\n"), [1, 0, 1], [0, 2, 2, 3], {2: b"new"})
     b'one zero\n\nnew\n'
@@ -33,7 +33,9 @@ def write_lines(
 
 
 def read_lines(data: bytes, id_of: Callable[[bytes], int | None]) -> tuple[list[int], list[int], int | None]:
-    r"""The ids in lines of words, where each line begins, and the end; and the place of a word that is no id.
+    r"""The ids in lines of words; where the ids of each line begin, and the end; where an unknown word is.
+
+    Reading stops at the first word for which `id_of` returns None; if there is none, the last value is None.
 
     >>> read_lines(b"12 0\n\n7", decimal), read_lines(b"12 -1\n", decimal)[2]
     (([12, 0, 7], [0, 2, 2, 3], None), 3)

@@ -1,6 +1,6 @@
-"""The merge loop, which all of the reference shares: the best pair first, again and again.
+"""The merge loop, which the whole reference shares: the best pair first, again and again.
 
-And what decides which pair that is: the order of scores, and the chances with which dropout skips merges.
+The order of scores, and the random numbers by which dropout skips merges, are here as well.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ def merge(
 ) -> list[S]:
     """Merge neighbours until no pair can merge: the lowest rank first, the leftmost of equals.
 
-    `joined` says what two symbols become and the rank of that, or None. Where pieces have scores or ranks, it
-    looks up the joined text. Others (minbpe, GPT-2's own code, Hugging Face's tokenizers) have a list of
-    pairs; `recover_merges` says when that is the same.
+    `joined` returns the rank of what two symbols become, and that symbol, or None. Where pieces have scores
+    or ranks, it looks up the joined text. Other libraries (minbpe, GPT-2's own code, Hugging Face's
+    tokenizers) have a list of pairs; `recover_merges` explains when the result is the same.
 
-    A symbol is identified by its place in the list. Pairs that a merge has made invalid stay in the heap, and
-    are recognized when their turn comes: one of the two symbols is not the one that it was.
+    A symbol is identified by its place in the list. Pairs that a merge has made invalid stay in the heap.
+    They are recognized when their turn comes, because one of the two symbols has changed or is gone.
 
-    A pair whose turn has come is skipped for good if `skips` says so. It gets the places of the two symbols
-    and the place where the second one ends.
+    When the turn of a pair comes, `skips` is given the places of its two symbols and the place where the
+    second one ends. If it returns true, the pair is skipped for good.
 
     >>> table = {("a", "b"): (0, "ab"), ("b", "c"): (1, "bc")}
     >>> merge("abcbc", lambda left, right: table.get((left, right)))
     ['ab', 'c', 'bc']
     """
     now = list(symbols)
-    gone = [False] * len(now)  # whether it was merged into the symbol before it
+    gone = [False] * len(now)  # whether each symbol was merged into the one before it
     before = list(range(-1, len(now) - 1))
     after = [*range(1, len(now)), -1]
     heap: list[tuple[int, int, int, S, S, S]] = []
 
     def consider(left: int, right: int) -> None:
         if left >= 0 and right >= 0:
-            found = joined(now[left], now[right])
-            if found is not None:
-                heappush(heap, (found[0], left, right, now[left], now[right], found[1]))
+            ranked = joined(now[left], now[right])
+            if ranked is not None:
+                heappush(heap, (ranked[0], left, right, now[left], now[right], ranked[1]))
 
     for left in range(len(now) - 1):
         consider(left, left + 1)
@@ -70,7 +70,7 @@ def merge(
 def score_key(score: float) -> int:
     """A number that orders scores as sentencepiece does: by the bits of the float32.
 
-    It is the order of numbers, except that -0.0 is below 0.0, and that NaN is ordered, too.
+    This is the order of numbers, except that -0.0 is below 0.0 and that NaN has a place in it.
 
     >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
     [-2.0, -1.5, -0.0, 0.0, 3.0]
@@ -79,11 +79,11 @@ def score_key(score: float) -> int:
     return bits if bits >= 0 else -(bits & 0x7FFFFFFF) - 1
 
 
-# --- Chances for BPE-dropout ----------------------------------------------------------------------
+# --- Random numbers for BPE-dropout ---------------------------------------------------------------
 #
-# When a text is sampled, every merge that is about to happen is skipped with a given probability. The
-# positions of the two symbols and the seed decide. So the result does not depend on the order in which an
-# engine looks at merges, and all engines agree.
+# When a text is sampled, every merge that is about to happen is skipped with a given probability. Whether it
+# is skipped depends only on the positions of the two symbols and on the seed. So the order in which an engine
+# considers merges makes no difference, and all engines agree.
 
 
 def mixed(number: int) -> int:
@@ -99,9 +99,9 @@ def mixed(number: int) -> int:
 
 
 def chance(mixed_seed: int, left: int, right: int, end: int) -> float:
-    """The number from 0 to 1 (exclusive) that decides about one merge.
+    """The random number, from 0 to 1 (exclusive), that decides whether one merge is skipped.
 
-    The symbol that begins with the character `left` merges with the one from `right` to `end`; two merges
+    `left` is where the left symbol begins; the right one is from `right` to `end`. The numbers of two merges
     that differ in one of these are independent.
 
     >>> 0 <= chance(mixed(7), 0, 1, 2) < 1

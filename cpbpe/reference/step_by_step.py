@@ -1,8 +1,8 @@
-r"""How one text becomes ids, step by step, for people to read: replayed, printed, as a tree, and as HTML.
+r"""How one text becomes ids, step by step, for people to read: as lines, as a tree, and as HTML.
 
-The tables are those of `ReferenceEngine`, or of a `ByteLevel`; but nothing is cut, remembered or kept in a
-heap here. After every merge all pairs are compared again. This is what "merge the best pair, again and again"
-means; the engines avoid that work.
+The pieces and scores are those of a `ReferenceEngine` or a `ByteLevel`, but this file needs no cuts between
+characters, no cache and no heap: after every merge it compares all pairs again. That is what "merge the best
+pair, again and again" means literally; the engines avoid that work.
 
 >>> from cpbpe.model.spec import ModelSpec, Piece, PieceType, Pieces
 >>> texts = ["ab", "ra", "abra", "▁", "a", "b", "r"]
@@ -28,7 +28,7 @@ abra     3
    ├─ r
    └─ a
 
-In byte-level models a text is cut first, and what has a score there has a rank here:
+Byte-level models cut a text first, and their pieces have ranks instead of scores:
 
 >>> from cpbpe.reference.byte_level import PATTERNS
 >>> ranks = {bytes([byte]): byte for byte in range(256)} | {b"he": 256, b" h": 257, b"ll": 258, b"hell": 259}
@@ -114,7 +114,7 @@ class Step:
     ids: tuple[int, ...] = ()
     """The ids of the symbols, at the end."""
     walls: tuple[int, ...] = ()
-    """The places of the symbols that a chunk begins with, without the first one."""
+    """The place of the first symbol of every chunk but the first."""
     by_rank: bool = False
     """Whether pairs have ranks, as in byte-level models."""
 
@@ -139,7 +139,7 @@ class Step:
 
     @staticmethod
     def show(symbol: bytes) -> str:
-        """A symbol, as it is printed: what cannot be seen has an escape."""
+        """A symbol as it is printed, with escapes for invisible characters."""
         return isolated(spelled(symbol))
 
     def between(self, place: int) -> str:
@@ -216,7 +216,7 @@ class _Replay:
         self._by_rank = spec.alphabet == "bytes"
 
     def chunks(self) -> list[list[bytes]]:
-        """The symbols that the text begins as, in chunks that are merged by themselves."""
+        """The symbols that the text starts as, in chunks that are merged by themselves."""
         return self._engine.symbols(self._engine.normalize(self._text))
 
     def is_whole(self, chunk: bytes) -> bool:
@@ -224,7 +224,7 @@ class _Replay:
         return self._engine.is_whole(chunk)
 
     def join(self, left: bytes, right: bytes, splits: Splits) -> tuple[int, bytes] | None:
-        """What two symbols become, and its rank; None if that is not a piece."""
+        """The rank of what two symbols become, and that symbol; None if it is not a piece."""
         return self._engine.join(left, right, splits)
 
     def score(self, piece: bytes) -> float:
@@ -232,7 +232,7 @@ class _Replay:
         return self._scores[self._ids[piece]]
 
     def split(self, symbol: bytes, splits: Splits) -> list[tuple[bytes, int]]:
-        """A symbol with its id; or, if it is UNUSED, what it is taken apart into."""
+        """A symbol with its id; or, if it is UNUSED, the symbols that it is split into, with theirs."""
         return list(self._engine.split(symbol, splits))
 
     def __call__(self) -> Iterator[Step]:
@@ -242,9 +242,8 @@ class _Replay:
         chunks = self.chunks()
         yield self._step("begin", chunks)
 
-        # 2. One chunk after the other: take it whole if that is asked for, or merge the best pair, the
-        # leftmost    of equals, until none is left. For each UNUSED piece, remember a pair that was seen to
-        # form it.
+        # 2. One chunk after another: take it whole if the model does that, or merge the best pair, the
+        #    leftmost of equals, until none is left. For each UNUSED piece, record a pair that makes it.
         splits: Splits = {}
         for number, chunk in enumerate(chunks):
             if len(chunk) > 1 and self.is_whole(whole := b"".join(chunk)):
@@ -256,7 +255,7 @@ class _Replay:
                 yield self._step("merge", chunks, number, (at, at + 2), (best.piece,), best.score, others)
                 chunk[at : at + 2] = [best.piece]
 
-        # 3. Take UNUSED pieces apart.
+        # 3. Split UNUSED pieces.
         ids: list[int] = []
         for number, chunk in enumerate(chunks):
             at = 0
@@ -270,7 +269,8 @@ class _Replay:
                 at += len(made)
 
         # 4. A symbol that is not a piece becomes bytes. Without byte_fallback a run of such symbols becomes
-        #    the UNKNOWN piece. (Byte-level models have no such symbols, and others have one chunk.)
+        #    the UNKNOWN piece. (All of this is in the first chunk: byte-level models have no such symbols,
+        #    and other models have only one chunk.)
         at = 0
         while at < len(ids):
             end = at + 1
@@ -287,12 +287,12 @@ class _Replay:
 
     def _pairs(self, symbols: list[bytes], splits: Splits) -> list[Pair]:
         """All pairs of a chunk that could merge, the next one to merge first."""
-        found = []
+        ranked = []
         for at, (left, right) in enumerate(pairwise(symbols)):
             joined = self.join(left, right, splits)
             if joined is not None:
-                found.append((joined[0], Pair(at, joined[1], self.score(joined[1]))))
-        return [pair for _, pair in sorted(found, key=lambda row: (row[0], row[1].left))]
+                ranked.append((joined[0], Pair(at, joined[1], self.score(joined[1]))))
+        return [pair for _, pair in sorted(ranked, key=lambda row: (row[0], row[1].left))]
 
     def _pieces_of_unknown(self, symbol: bytes) -> tuple[list[bytes], list[int]]:
         """The pieces for an unknown symbol, and their ids."""
@@ -356,9 +356,9 @@ class _ByteLevelReplay(_Replay):
 
 
 class Steps:
-    """The steps from a text to its ids. They are made again each time they are iterated over.
+    """The steps from a text to its ids, computed anew for each iteration.
 
-    (They are not kept: each step has all symbols, so together they would take quadratic memory.)
+    (They are not stored: each step holds all symbols, so together they would take quadratic memory.)
     """
 
     def __init__(self, make: Callable[[], Iterator[Step]], size: int):
@@ -385,14 +385,14 @@ class Steps:
         return _steps_html(steps, more, roots, ids)
 
     def tree(self) -> str:
-        """Which two symbols every symbol was made of, as lines: the last symbols with their ids."""
+        """Each final symbol with its id, and below it the symbols that merged into it, as lines."""
         if self._size > MAX_BYTES:
             return self._too_long()
         steps = list(self)
         return "\n".join(tree_lines(roots_of(steps), steps[-1].ids))
 
     def drawn(self) -> tuple[list[Step], str]:
-        """The steps that are drawn, and what is to be said about the others, which come before the last."""
+        """The steps that are drawn, and a line about those that are left out before the last one."""
         if self._size > MAX_BYTES:
             return [], self._too_long()
         steps = list(self)
@@ -421,22 +421,22 @@ class Node:
     symbol: bytes
     """The symbol."""
     parts: tuple[Node, ...] = ()
-    """The symbols that merged into it; none for those that the text began as."""
+    """The symbols that merged into it; none for a symbol that the text started as."""
     number: int = 0
-    """The number of the step that made it; 0 for those that the text began as."""
+    """The number of the step that made it; 0 for a symbol that the text started as."""
     why: str = ""
     """Why that step was taken."""
 
 
 def roots_of(steps: Iterable[Step]) -> list[Node]:
-    """A node for each symbol that is left at the end, in their order."""
+    """A node for each final symbol, in their order."""
     nodes: list[Node] = []
     for number, step in enumerate(steps):
         if step.kind == "begin":
             nodes = [Node(symbol) for symbol in step.symbols]
         elif step.kind == "split":
             nodes[step.begin : step.end] = _taken_apart(nodes[step.begin], step.made)
-        elif step.made:  # a merge; or a chunk that is taken whole, or the bytes of what is no piece
+        elif step.made:  # a merge; or a chunk that is taken whole; or the pieces for an unknown symbol
             old = tuple(nodes[step.begin : step.end]) if step.kind == "merge" else ()
             nodes[step.begin : step.end] = [
                 Node(symbol, old, number, step.explained()) for symbol in step.made
@@ -445,21 +445,21 @@ def roots_of(steps: Iterable[Step]) -> list[Node]:
 
 
 def _taken_apart(node: Node, made: Sequence[bytes]) -> list[Node]:
-    """The nodes of the symbols that an UNUSED piece is taken apart into, with what these were made of."""
-    found: list[Node] = []
+    """The nodes of the symbols that an UNUSED piece is split into, with their parts."""
+    nodes: list[Node] = []
     waiting = [node]
     for symbol in made:
         while waiting and len(waiting[0].symbol) > len(symbol) and waiting[0].parts:
             waiting[:1] = waiting[0].parts
         if waiting and waiting[0].symbol == symbol:
-            found.append(waiting.pop(0))
-        else:  # it was split where another text had merged it
+            nodes.append(waiting.pop(0))
+        else:  # another place in the text decided how it is split, so these parts were never made here
             return [Node(symbol) for symbol in made]
-    return found
+    return nodes
 
 
 def tree_lines(roots: Sequence[Node], ids: Sequence[int]) -> list[str]:
-    """The trees as lines, each node below what it became, with the ids of the last ones."""
+    """The trees as lines: each node below the one that it became part of, and the ids of the roots."""
     rows: list[tuple[str, str]] = []
     for root, id in zip(roots, ids, strict=True):
         rows.append((Step.show(root.symbol), str(id)))
@@ -477,7 +477,7 @@ def tree_lines(roots: Sequence[Node], ids: Sequence[int]) -> list[str]:
 # --- As HTML, for notebooks: no scripts and no style sheets --------------------------------------
 
 _MOST_SYMBOLS = 60
-"""Of a text with more symbols, those near the place of the step are drawn."""
+"""If a text has more symbols than this, only those near the place of the step are drawn."""
 _CHOSEN = f"background-color:{HTML_COLOURS[1]};border-radius:3px;padding:0 2px;white-space:nowrap"
 _MAX_DEPTH = 50
 """A deeper tree is cut: nobody can read it, and browsers are slow with it."""
@@ -486,7 +486,7 @@ _BOX = "display:block;margin:1px;padding:0 3px;border-radius:3px"
 
 
 def _steps_html(drawn: Sequence[Step], more: str, roots: Sequence[Node], ids: Sequence[int]) -> str:
-    """Steps, what is to be said about those that are not drawn, and the tree."""
+    """Steps, a line about those that are left out, and the tree."""
     if not drawn:
         return f"<div>{escape(more)}</div>"
     if more:
@@ -537,7 +537,7 @@ def _symbols(step: Step) -> str:
 
 
 def _tree(node: Node, id: str = "", depth: int = 0) -> str:
-    """A symbol above the symbols that it was made of; the last symbols with their ids above them."""
+    """A symbol above the symbols that it was made of; a final symbol has its id above it."""
     colour = HTML_COLOURS[node.number % len(HTML_COLOURS)]
     made = node.number > 0
     style = f"{_BOX};background-color:{colour}" if made else f"{_BOX};outline:1px solid {HTML_COLOURS[0]}"

@@ -2,16 +2,16 @@ r"""How SentencePiece BPE is trained, the whole algorithm in plain Python, to be
 
 This file is the specification of training: the compiled core must return what it returns, and it must return
 what google/sentencepiece 0.2.3 returns (whose quirks are pointed out where they matter).
-`cpbpe/reference/encoding.py`, which uses what is learned here, explains pieces, scores and `▁`. There are
-four ideas:
+`cpbpe/reference/encoding.py`, which uses what is learned here, explains pieces, scores and `▁`. Training
+rests on four ideas:
 
 1. **Count words, not text.** Merging looks only at neighbours, and most neighbours can never merge: no piece
    crosses a space, or mixes Latin and Cyrillic. So the text is cut between such neighbours, and equal parts
    are counted together. This is exact: a cut is made only where no piece could cross it. (`can_join`)
 2. **Rare characters are left out.** The most frequent ones are accepted until they cover enough of the text;
    each of the others becomes a wall that nothing merges across. (`accept_characters`)
-3. **Merge the most frequent pair, again and again.** That is all of training: the pair becomes a symbol, its
-   text the next piece, and the counts around every place where it occurred change. (`learn`)
+3. **Merge the most frequent pair, again and again.** The pair becomes a symbol, its text becomes the next
+   piece, and the counts of its neighbours are corrected wherever it occurred. (`merges_of`)
 4. **Pairs of equal frequency are ordered by their text**: fewer characters first, then the smaller bytes. So
    the result depends only on the words and their counts. (`learn`)
 
@@ -73,7 +73,7 @@ MAX_SYMBOL_MATCHES = 64
 
 
 def piece_script(character: str, before: str, limits: PieceLimits) -> str:
-    """The script of a character that is not `▁`, after a piece whose script so far is `before`.
+    """The script of a character other than `▁`; `before` is the script of the piece up to this character.
 
     Japanese mixes three scripts in one word, so they count as one. The long vowel mark has no script in
     Unicode and counts as Japanese. A combining mark takes the script of the character before it.
@@ -122,16 +122,16 @@ def can_join(a: str, b: str, limits: PieceLimits) -> bool:
     """Whether some valid piece could hold the character `b` right after `a`; if not, the text is cut here.
 
     Merging makes only valid pieces, so it never joins two symbols across a place where the answer is no. And
-    whether a pair is merged, and how often it is seen, depends only on its neighbours. So cutting there
-    changes no count. The answer is no if `is_valid` refuses every piece that holds `ab`:
+    a merge changes only the counts of neighbouring pairs that can merge themselves. So cutting there changes
+    no count. The answer is no if `is_valid` refuses every piece that holds `ab`:
 
     * Such a piece has at least two characters, and none of NEVER_IN_A_PIECE; with split_digits, no digit.
     * With split_by_whitespace, `b` cannot be `▁`, because it is not at the start of the piece, unless the
       piece is nothing but `▁`, in which case `a` is `▁`, too. (If `▁` is a suffix, `a` cannot be `▁`, because
       it is not at the end.) Without split_by_whitespace, a `▁` can have anything on both sides.
-    * With split_by_unicode_script, the scripts of `a` and `b` must be the same. That of `a` is known, unless
-      it is `▁` or a combining mark, which has the script of what is before it. If `b` is one of these, it
-      goes with everything. So does a digit, without split_by_number.
+    * With split_by_unicode_script, the scripts of `a` and `b` must be the same. `▁` and combining marks go
+      with every script: `▁` has none, and a mark takes the script of the character before it, which is not
+      known here. Without split_by_number, digits go with every script, too.
 
     >>> [can_join(a, b, PieceLimits()) for a, b in ("ab", "a▁", "▁a", "aя", "a1", "1.")]
     [True, False, True, False, False, True]
@@ -151,13 +151,13 @@ def can_join(a: str, b: str, limits: PieceLimits) -> bool:
 
 
 class WordCounter:
-    """Counts words, in either family. `cpbpe.engine.training.Counter` describes the methods."""
+    """Counts words, for both families. `cpbpe.engine.training.Counter` describes the methods."""
 
     def __init__(self, ordered: bool = False) -> None:
         self._words: Multiset[bytes] = Multiset()
         self._firsts: dict[bytes, int] | None = {} if ordered else None
-        self._seen = 0  # a number that rises with the text
-        self._parts: list[bytes] | None = None  # of the text that has begun
+        self._seen = 0  # how many words have been counted, which is the place of the next one
+        self._parts: list[bytes] | None = None  # those of a text that has not ended
         self._sentences = self._bytes = self._broken = 0
         self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
 
@@ -202,7 +202,7 @@ class WordCounter:
         return words
 
     def _prepare(self, text: bytes) -> bytes | None:
-        """A text, ready to be cut; or None, if it is skipped."""
+        """A text, ready to be cut into words; None if it is skipped."""
         raise NotImplementedError
 
     def _cut(self, text: str) -> Iterator[str]:
@@ -280,7 +280,7 @@ class ReferenceCounter(WordCounter):
 
 
 def pack(counts: Mapping[bytes, int], firsts: Mapping[bytes, int] | None = None) -> Words:
-    """Counted words in their portable form; with `firsts`, it is recorded where each was first seen."""
+    """Counted words as `Words`; `firsts` says where each was first seen."""
     words = sorted(counts)
     if any(counts[word] > MAX_COUNT for word in words):
         raise OverflowError("a word was counted 2**63 times or more")
@@ -312,7 +312,7 @@ def firsts_of(words: Words) -> Iterator[int]:
 
 
 def merge_words(parts: Sequence[Words]) -> Words:
-    """Merge several lists of words: counts are added up, and the earliest place of each word stays."""
+    """Merge several lists of words: add up their counts, and keep the earliest place of each word."""
     counts: Multiset[bytes] = Multiset()
     firsts: dict[bytes, int] = {}
     for part in parts:
@@ -330,11 +330,11 @@ def _column(numbers: Sequence[int]) -> bytes:
 
 
 def accept_characters(counts: Multiset[str], spec: LearnSpec) -> set[str]:
-    """Which characters become pieces: required ones, then the most frequent, until enough text is covered.
+    """The characters that become pieces: required ones, then the most frequent, until enough text is covered.
 
     BOUNDARY counts as text, although it is not a character. NUL does not count at all. All comparisons are in
-    float32, as in sentencepiece. Once enough text is covered, even required characters are left out if they
-    are rarer (such as those that do not occur).
+    float32, as in sentencepiece. Once enough text is covered, no more characters are accepted, not even
+    required ones. (These come in the order of their frequency, so those that do not occur come last.)
 
     >>> counts = Multiset("aaaaaabbbc")
     >>> sorted(accept_characters(counts, LearnSpec(9, 1, character_coverage=0.89)))
@@ -364,8 +364,8 @@ def _float32(value: float) -> float:
 # --- Ideas 3 and 4: merging -------------------------------------------------------------------------
 
 WALL = -1
-"""Stands between two words, for every character that no piece will hold, and where there was a symbol that
-was merged into the one before it."""
+"""What no merge crosses. It stands between two words, in place of every character that was not accepted, and
+where a symbol was that has been merged into the one before it."""
 
 Pair = tuple[int, int]
 
@@ -380,7 +380,7 @@ class Merge(NamedTuple):
     frequency: int
     """How often the pair occurred."""
     shorter: int
-    """By how many symbols the text became shorter: like `frequency`, but places that overlap count once."""
+    """How many symbols the text lost. This is `frequency`, except that overlapping places count once."""
 
 
 def merges_of(
@@ -389,23 +389,24 @@ def merges_of(
     allowed: Callable[[Any], bool],
     order: Callable[[Pair, Callable[[Pair], int]], tuple[Any, ...]],
 ) -> Iterator[Merge]:
-    """Merge the most frequent pair, again and again, until none is left; the same for both families.
+    """Yield the merges of the most frequent pair, again and again, until no pair is left, for both families.
 
-    A word is a list of symbols, with how often it was counted. A symbol is an index into `pieces`, to which
-    each merge adds one. `allowed` says which pieces may be made, `order` which of two equally frequent pairs
-    comes first: the one with the smaller value. It may ask where in the text a pair occurs first.
+    Each word is a list of symbols and the count of the word. A symbol is an index into `pieces`, to which
+    each merge adds one. `allowed` says which pieces may be made. `order` decides between equally frequent
+    pairs: the one with the smaller value comes first. It is given a function that returns the first place of
+    a pair in the text.
 
     **Frequencies.** The frequency of a pair is how often it occurs in the text, including overlaps: `a`+`a`
     occurs twice in `aaa`. Merging goes from left to right, so `aaa` merges once.
 
-    **After a merge, only its neighbours change.** Their frequencies are corrected, instead of counting all
-    pairs anew.
+    **After a merge, only neighbouring pairs change.** Their frequencies are corrected, instead of counting
+    all pairs anew.
 
-    **The queue.** The frequency of a pair only falls after the merge that made one of its symbols, and its
-    first place only moves on: a symbol gets a new neighbour only by becoming part of a new symbol, or by a
-    neighbour that does, so a pair of two old symbols never appears again. An entry of the queue that is out
-    of date therefore stands too far in front. When its turn comes it is put back, and nothing has to be
-    searched for.
+    **The queue.** A merge creates only pairs that contain its new symbol; it never creates another place for
+    a pair of two older symbols. So once the merge that made the newer symbol of a pair is done, the frequency
+    of the pair can only fall, and its first place can only move to the right. An entry of the queue that is
+    out of date therefore stands too near the front, never too far back. When its turn comes, it is put back
+    with its new values, and the queue never has to be searched.
     """
     # 1. Write the words as one long list of symbols, with walls between them.
     text = [WALL]
@@ -419,7 +420,7 @@ def merges_of(
     # 2. Find all pairs, and put them in a queue, the one to merge next in front.
     frequency: dict[Pair, int] = {}  # of the pairs that can still be merged
     places: dict[Pair, list[int]] = {}  # where they occur, or occurred, from left to right
-    passed: dict[Pair, int] = {}  # how many of these places are known to hold the pair no longer
+    passed: dict[Pair, int] = {}  # how many of these places, from the first on, no longer hold the pair
     invalid: set[Pair] = set()
     new_pairs: list[Pair] = []  # pairs that are not in the queue yet
 
@@ -492,16 +493,17 @@ def merges_of(
 def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Learned:
     """Accept characters, then merge until the vocabulary is full or no pair is left.
 
-    **Nothing is forgotten.** When every pair in the text has been merged and the vocabulary is not full,
-    pairs that occurred earlier follow, with a frequency of 0, in the order of idea 4. It is enough that a
-    pair occurred for a moment: while `ab` is merged in `abab`, the text is `ab`+`a`+`b`, so `aba` is
-    remembered. This is useless, but sentencepiece does it, and its models have such pieces.
+    **Pairs stay candidates when they no longer occur.** When every pair in the text has been merged and the
+    vocabulary is not full, pairs that occurred earlier follow, with a frequency of 0, in the order of idea 4.
+    It is enough that a pair occurred for a moment: while `ab` is merged in `abab`, the text is `ab`+`a`+`b`,
+    so `ab`+`a` becomes a candidate. Such pieces are useless, but sentencepiece makes them.
 
-    **There are no ties.** `ab`+`c` and `a`+`bc` are two pairs with the same text, but only one of them can
-    occur in the text at any time. Consider a part of the text that consists of whole symbols now. It always
-    has, because symbols only grow. So all merges that touched it were inside it, and since merging goes from
-    left to right, only its own text decided which they were. So equal texts consist of equal symbols. For the
-    same reason, no pair ever has the text of a piece that already exists.
+    **The order leaves no ties.** `ab`+`c` and `a`+`bc` are two pairs with the same text, but only one of them
+    can occur in the text at any time. To see why, consider a part of the text that consists of whole symbols
+    now. It always has, because symbols only grow. So all merges that touched it were inside it, and since
+    merging goes from left to right, its own text alone decided which they were. Equal texts therefore consist
+    of equal symbols. For the same reason, no pair ever has the text of a piece that
+    already exists.
     """
     # 1. Unpack the words.
     report = at_intervals(progress)
@@ -547,7 +549,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
 
 
 def check_size(words: Words) -> int:
-    """How many bytes the text has, repetitions included; an error if these are too many."""
+    """How many bytes the text has, repetitions included; an OverflowError if there are too many."""
     total = sum(count * len(word) for word, count in unpack(words))
     if total > MAX_COUNT:
         raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
@@ -560,7 +562,7 @@ def remaining(symbols: int, merges: Iterable[Merge]) -> array[int]:
 
 
 def at_intervals(progress: Progress | None) -> Progress:
-    """A function that calls a progress function at most five times a second."""
+    """A function that passes its calls on to `progress`, at most five times a second."""
     next_time = 0.0
 
     def report(phase: str, done: int, total: int) -> None:

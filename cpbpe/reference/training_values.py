@@ -23,8 +23,8 @@ BOUNDARY = b"\x1f"
 """Replaces a symbol (such as `<s>`), and marks where a pretokenizer cut. No piece contains it."""
 
 Progress = Callable[[str, int, int], None]
-"""Called a few times a second with the phase ("characters", "pairs", "merges"), how much of it is done, and
-how much there is in total. If it raises an exception, the work ends; that is how Ctrl-C works."""
+"""A function that is called a few times a second with the phase ("characters", "pairs", "merges"), how much
+of it is done, and how much there is in total. An exception that it raises ends the work, as Ctrl-C does."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ByteCountSpec:
 
     byte_level: ClassVar = True
     pattern: str = ""
-    """The regular expression whose matches are the words, and what is between them; empty: a text is one."""
+    """A regular expression. Its matches, and the text between them, are the words; if empty, each text is."""
     ordered: bool = False
     """Record where each word was first seen, for `ties="minbpe"`."""
 
@@ -115,7 +115,7 @@ class ByteLearnSpec:
     ties: str = "tokenizers"
     """Which of several most frequent pairs is merged: one of `TIES` in `byte_level/training.py`."""
     min_frequency: int = 0
-    """A pair that is rarer than this is not merged; 0 is like 1."""
+    """A pair that is rarer than this is not merged; 0 means the same as 1."""
     max_length: int = 0
     """The most bytes that a piece of more than two can have; 0 for no limit."""
     forbidden: tuple[bytes, ...] = ()
@@ -163,8 +163,9 @@ it contains UNKNOWN; nothing is left of it after normalization."""
 
 @dataclass(frozen=True)
 class Tallies:
-    """What a counter has seen. A sentence with a count is one sentence here. In byte-level training a text is
-    what a sentence is in the other, and only empty ones are skipped.
+    """What a counter has seen. A sentence with a count is one sentence here.
+
+    In byte-level training each text counts as a sentence, and only empty texts are skipped.
     """
 
     sentences: int
@@ -179,8 +180,10 @@ class Tallies:
 
 @dataclass(frozen=True)
 class Learned:
-    """What training has learned. Numbers are u64; the SentencePiece family has characters, the other
-    pairs.
+    """What training has learned. Numbers are u64.
+
+    Only the SentencePiece family has characters and their counts, and only byte-level models have the ids of
+    pairs (`lefts`, `rights`).
     """
 
     merges: tuple[bytes, ...]

@@ -1,1 +1,1 @@
-"""What users hold: the Tokenizer, and a file for each thing around it (options, vocabulary, streams ...)."""
+"""The Tokenizer, and a file for each thing that belongs to it (options, vocabulary, streams ...)."""

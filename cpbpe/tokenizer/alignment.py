@@ -1,4 +1,4 @@
-"""Texts with their ids, pieces, and where in the text these came from: what `Tokenizer.align` does."""
+"""`Tokenizer.align`: the ids and pieces of a text, and where in the text each came from."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _encoding(
         pieces = [*named[0], *pieces, *named[1]]
         spans = [*((0, 0) for _ in front), *spans, *((length, length) for _ in back)]
         special = special.union(front, back)
-    encoding = object.__new__(_class())  # (the constructor of a frozen class takes three times as long)
+    encoding = object.__new__(_class())  # the constructor of a frozen class takes three times as long
     encoding.__dict__.update(
         ids=ids, pieces=pieces, offsets=spans, text=text, unit=unit, special=special, facts=facts
     )

@@ -1,6 +1,6 @@
-"""What the calls of a Tokenizer do when options are given; the facade handles calls without any.
+"""What the methods of a Tokenizer do with options. (Without any, most go straight to the engine.)
 
-The types of text and ids have been checked by then, and a plan has been made from the options.
+The Tokenizer has already checked the types of texts, and made a plan from the options.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def decode_batch(
 
 
 def _row(ids: Any, row: int) -> Any:
-    """One of many sequences of ids."""
+    """One of many sequences of ids, in a form that can be iterated over twice."""
     if hasattr(ids, "__index__") and not hasattr(ids, "__len__"):
         raise TypeError(
             f"decode_batch() takes a list of sequences of ids, found {type(ids).__name__} at position {row}; "
@@ -156,14 +156,14 @@ def _row(ids: Any, row: int) -> Any:
 
 
 def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:
-    """The engine that decodes most ids, and returns None for others; it takes unchecked ids."""
+    """The engine that decodes most ids. It takes unchecked ids, and returns None if it cannot decode them."""
     return decoder.plain if isinstance(decoder, SpecialDecoder) else decoder
 
 
 def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes]) -> str:
     """The text of pieces."""
     if type(pieces) is list and not isinstance(decoder, SpecialDecoder):
-        with suppress(UnicodeEncodeError):  # see below
+        with suppress(UnicodeEncodeError):  # a piece that is not UTF-8, see `piece_bytes`
             text = decoder.decode_pieces(pieces)
             if text is not None:
                 return text

@@ -1,45 +1,47 @@
 r"""`Tokenizer.completions`: which last ids of a prompt could change with what follows it.
 
-The ids of a prompt are seldom the beginning of the ids of the whole text: `http:` ends in the id of `:`, and
-`http://` in that of `://`. A network that has to go on after `:` is asked for something that it never saw.
-The way out, *token healing*, takes the last ids back and lets the network choose them again, but only among
-those that the text allows. This says which ids to take back, and what may come instead, exactly:
+The ids of a prompt often differ from the first ids of the whole text: `http:` ends in the id of `:`, but
+`http://` ends in that of `://`. A network that has to continue after `:` faces something that it never saw in
+training. *Token healing* solves this: it takes the last ids back and lets the network choose them again, but
+only among ids that fit the text of the prompt. This file computes exactly which ids to take back, and which
+may come instead:
 
-- an **ending** is the ids of some text that begins with the prompt, up to the first id that reaches the end
-  of the prompt or goes beyond it.
-- what all endings have in common is **stable**: the ids of every text that begins with the prompt begin so.
+- An **ending** consists of the ids of some text that begins with the prompt, up to the first id whose text
+  reaches the end of the prompt or goes beyond it.
+- The ids with which all endings begin are **stable**: the ids of every text that begins with the prompt begin
+  with them.
 
-**Why there are finitely many.** Let T be the prompt and M what follows. What makes it easy is this: *the
-ids of a text, up to any of them, are the ids of the beginning that they stand for*. For no merge of the text
-crosses the end of that id. So in the beginning, merged alone, the same merges are made in the same order, and
-what stands after it has never had a part in them. Now look at the first id of TM that ends at the end of T or
-after it.
+**Why there are finitely many endings.** Let T be the prompt, M any text that follows, and TM both together.
+The first ids of a text, up to any of them, are also the ids of the part of the text that they stand for. The
+reason is that no merge crosses the end of the last of these ids. So when that part is merged by itself, the
+same merges are made in the same order; what follows never had a part in them. Now look at the first id of TM
+that ends at the end of T or after it.
 
-- If it ends there, the ids so far are those of T.
-- Otherwise it is the id of a piece p that begins in T, at some i, and spans its end: T[i:] is a beginning of
-  p, and not all of it. The ids before it are those of T[:i], and all of them together are those of T[:i]p.
+- If it ends at the end of T, the ids so far are those of T.
+- Otherwise it is the id of a piece p that begins in T, at some i, and goes beyond its end: p begins with
+  T[i:] and is longer. The ids before it are those of T[:i], and together with it they are those of T[:i]p.
 
 The longest piece has some dozens of bytes, so i is near the end, and p is found in the sorted vocabulary. For
-each (i, p) the text T[:i]p is encoded. If its ids end in p, that is an ending, and what p has after T[i:] is
-a text that leads to it. All of this concerns normalized text; what is special about models comes on top:
+each (i, p) the text T[:i]p is encoded. If its last id is that of p, its ids are an ending, and the rest of p
+after T[i:] is a text that leads to it. All of this is about normalized text. Some models need more:
 
-- **Rules of a normalizer** may take the last characters of T together with what follows (e and an accent).
-  `_Continuations` knows what of T is open, the rules that it may begin, and which text is normalized to
-  what p has after T.
-- **Symbols that become several ids** (UNUSED pieces, bytes of an unknown character): p is a symbol, of which
-  the ids that begin before the end of T are taken. Unknown characters side by side have one id.
-- **User-defined pieces** are pieces p like others: what T[:i]p holds of them is what T[:i]pM holds, because a
-  key is found if it is the longest at its place, whatever follows that.
+- **Rules of a normalizer** may rewrite the last characters of T together with what follows (e and an accent).
+  `_Continuations` knows which part of T is not final yet, which rules may begin in it, and which text is
+  normalized to the rest of p.
+- **Symbols that become several ids** (UNUSED pieces, bytes of an unknown character): p is such a symbol, and
+  the ending has those of its ids that begin before the end of T. Unknown characters side by side have one id.
+- **User-defined pieces** need nothing else: T[:i]p and T[:i]pM hold the same ones up to the end of p, because
+  the longest one at each place is found, whatever follows it.
 - **A pattern** cuts the text first (byte-level models), and where it cuts T depends on M. So T[:i]p is also
-  encoded with each of the short texts after it that stand for all that a pattern can tell apart
+  encoded with short texts after it. These *probes* stand for everything that a pattern can tell apart
   (`cpbpe.text.split_probes`).
-- **A chunk that is a piece** is taken whole, even if no merges make it. Then T[:i]p alone may hide what
-  becomes of it when its chunk goes on; the same texts are tried, and then all pieces.
-- **A piece that ends within a character** is completed by all characters that begin so.
+- **A chunk that is a piece** is taken whole, even if no merges make it. The ids of T[:i]p alone may then
+  differ from those that it has when its chunk goes on. So the probes are tried here too, and then all pieces.
+- **A piece that ends within a character** is completed by every character that begins with these bytes.
 - **Special tokens**, if they are allowed, may begin in T and end in M.
 
-Every ending that is found has been seen: it is taken from the ids of a text. That none is missing is tried by
-tests which go through all short texts and what follows them.
+Every ending that is returned was observed: it is taken from the ids of a text. Tests check that none is
+missing: they go through all short texts and what can follow them.
 """
 
 from __future__ import annotations
@@ -69,10 +71,10 @@ IdArray = NDArray[np.uint32]
 Mask = NDArray[np.bool_]
 
 _MARKS = "☃⁂⸘" + "".join(map(chr, range(0xE000, 0xE100)))
-"""One of these is in no piece and in no rule, so nothing merges with it."""
+"""Candidates for a character that is in no piece and in no rule, so that nothing merges with it."""
 _MAX_RULES = 1 << 20
 _TRIED = 200
-"""At most this many ways to write a text are tried."""
+"""At most this many texts are tried that could be normalized to a given text."""
 
 
 class Ending(NamedTuple):
@@ -81,7 +83,7 @@ class Ending(NamedTuple):
     ids: tuple[int, ...]
     """The ids after the stable ones. The last of them may reach beyond the end of the prompt."""
     more: str
-    """A text that has this effect: the ids of the prompt with this after it go on so."""
+    """A text that leads to this ending: the ids of the prompt with this text after it begin in this way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +170,7 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     # 3. How the last segment can end.
     found = _Search(facts, plan, data[done:], done > 0, open_at - done, keys)
     found.run()
-    # 4. What all endings share. They include that of the prompt alone.
+    # 4. The ids that all endings share. (The ids of the prompt alone are one of the endings.)
     rows = list(found.endings)
     common = 0
     if rows:
@@ -206,23 +208,23 @@ class _Search:
         open_at: int,
         keys: SpecialKeys | None,
     ):
-        """`later`: it comes after a special token. `open_at`: where such a token may begin, of `keys`."""
+        """`later`: the segment comes after a special token. `open_at`: where one of `keys` may begin."""
         self._facts = facts
         self._plan = plan
         self._text = text
         self._later = later
         self._open_at = open_at
         self._keys = keys
-        self._drop = -1  # the id of unknown characters, if one before the endings is it
+        self._drop = -1  # the UNKNOWN id, if it is the last id before the endings; otherwise -1
         self.head = 0
-        """How many ids are certain before the endings."""
+        """How many ids of the segment come before the endings. They are certain."""
         self.endings: dict[tuple[int, ...], bytes] = {}
-        """The ids after these, up to the end of the text, with what follows it then."""
+        """The endings: the ids after these up to the end of the text, with a text that leads to them."""
         self.exact = True
-        """Whether each of them is known to occur."""
+        """Whether each ending is known to occur."""
 
     def run(self) -> None:
-        """Find all of them."""
+        """Find all endings."""
         if not self._text:
             self.endings[()] = b""
             return
@@ -234,7 +236,7 @@ class _Search:
             self.endings[()] = b""
             self._of_special_tokens()
             return
-        # 1. What is certain: ids before a place where nothing can merge.
+        # 1. The certain ids: those before a place where nothing can merge.
         engine = self._facts.engine.variant(raw=True)
         fixed = state.fixed
         if self._open_at < len(self._text):  # a special token may begin there, which ends the text before it
@@ -277,7 +279,7 @@ class _Search:
                     self._add(ids, base.more + ways[0])
 
     def _dropped(self, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """The ids without the first, if it continues the run of unknown characters before it."""
+        """The ids without the first, if that belongs to the run of unknown characters before it."""
         return ids[1:] if ids and ids[0] == self._drop else ids
 
     def _add(self, ids: tuple[int, ...], more: bytes) -> bool:
@@ -297,7 +299,7 @@ class _Search:
         for more in (b"", *self._keys.rests(text, self._open_at)):
             try:
                 ids, _, spans = own.align(text + more, False, True)
-            except ValueError:  # a token that the text must not hold
+            except ValueError:  # a token that is not allowed
                 continue
             row = tuple(id for id, (begin, _) in zip(ids, spans, strict=True) if begin < size)
             self.endings.setdefault(row[self.head :], more)
@@ -307,28 +309,29 @@ class _Search:
 
 
 class _Base(NamedTuple):
-    """One way in which the open part of a text can end."""
+    """A normalized form of a text, for one way in which a key at its end can be completed."""
 
     text: bytes
     """The normalized text."""
     more: bytes
-    """What of the rest of a key follows the text as it was given."""
+    """The rest of that key, which follows the text as it was given."""
     end: int
-    """Where the end of the text is in the normalized one."""
+    """Where the text ends within the normalized text."""
 
 
 class _Continuations:
     """What can follow one text, as a normalizer sees it.
 
-    A normalizer takes a text unit by unit: the longest key of a rule or a user-defined piece that begins at a
-    place, or else one character. All units are final (`StreamNormalizer`) but those near the end of the text,
-    where a longer key may still come. So what follows the text is one of these:
+    A normalizer takes a text unit by unit. A unit is the longest key (of a rule, or a user-defined piece)
+    that begins at a place, or else one character. All units are final (`StreamNormalizer`) except those near
+    the end of the text, in its *open* part, where more text may complete a longer key. So what follows the
+    text is one of these:
 
-    - the rest of a key that begins in the open part of the text, and then anything;
-    - anything.
+    - the rest of a key that begins in the open part, and then any units;
+    - any units.
 
-    "Anything" is a sequence of units, whose normalized forms are searched for the text that a piece needs.
-    Most text is its own normalized form. For other text, units are looked for that are normalized to it.
+    Of these units, some must be normalized to the rest of a piece. Most text is its own normalized form. For
+    other text, units are looked for that are normalized to it.
     """
 
     def __init__(self, facts: ModelFacts, prefix: bool | None, text: bytes):
@@ -353,9 +356,9 @@ class _Continuations:
         """The normalized text that is final."""
         self._open = self._stream.pending
         self.may_miss = shape.charsmap is not None
-        """Whether a way to write a normalized text may be missed."""
+        """Whether `realized` may miss a text that is normalized to a given one."""
         self.is_simple = shape.simple and not rules.suffix
-        """Whether nothing is rewritten but spaces, and nothing is put at the end."""
+        """Whether only spaces are rewritten, and nothing is put at the end."""
         self._engine = facts.engine if prefix is None else facts.engine.variant(prefix=prefix)
 
     @kept
@@ -381,9 +384,10 @@ class _Continuations:
     # --- The ends of the text itself --------------------------------------------------------------
 
     def alone(self) -> Iterator[tuple[bytes, int, bytes]]:
-        """Yield the normalized text if nothing follows (or only the rest of a key), and where the text ends.
+        """Yield the normalized text for the case that nothing follows, or only the rest of a key.
 
-        The third value is that rest. Nothing is yielded if these are as in `bases`.
+        The second value is where the text ends in it, the third is that rest. Nothing is yielded if all this
+        would be the same as in `bases`.
         """
         if self.is_simple:
             return
@@ -396,20 +400,19 @@ class _Continuations:
             yield made, end, more
 
     def bases(self) -> Iterator[_Base]:
-        """Yield the normalized forms of the text, as they are if something follows."""
+        """Yield the normalized forms of the text for the case that something follows."""
         for more in (b"", *self._rests):
             made = self._after(more)
             if made is not None:
                 end = len(self.fixed + made)
-                if (
-                    not self.fixed and not self.is_simple
-                ):  # a rule may have made spaces of it, which are removed
+                # A rule may have turned the text into spaces, which are removed.
+                if not self.fixed and not self.is_simple:
                     origins, size = self._engine.origins(self._text + more + self._mark)[1], len(self._text)
                     end = sum(1 for origin in origins[:end] if origin < size)
                 yield _Base(self.fixed + made, more, end)
 
     def _after(self, more: bytes) -> bytes | None:
-        """What comes after the fixed text if the text goes on so, and then with something else."""
+        """The normalized text after `fixed`, if `more` follows the text, and then something else."""
         if self.is_simple:
             return self._stream.copy().push(more)
         made = self._stream.copy().push(more + self._mark, final=True)
@@ -419,7 +422,7 @@ class _Continuations:
 
     @kept
     def _rests(self) -> list[bytes]:
-        """What makes keys of the open part of the text: the rests of those that begin in it."""
+        """The rests of the keys that begin in the open part of the text."""
         found: dict[bytes, None] = {}
         text = self._open
         for at in range(len(text)):
@@ -434,7 +437,7 @@ class _Continuations:
         return list(found)
 
     def _ends_in_one_unit(self, more: bytes) -> bool:
-        """Whether the last unit of the text with this begins in the text."""
+        """Whether the last unit of the text followed by `more` begins in the text."""
         whole, at = self._open + more, 0
         while True:
             length = self._shape.user_defined.longest(whole, at)
@@ -449,7 +452,7 @@ class _Continuations:
     # --- What follows it --------------------------------------------------------------------------
 
     def realized(self, base: _Base, rest: bytes) -> bytes | None:
-        """A text that makes the base go on with this normalized text; None if none was found."""
+        """A text to follow the prompt, so that `rest` follows the base; None if none was found."""
         plain = rest.replace(SPACE, b" ") if self._shape.spec.escape_whitespaces else rest
         if self.is_simple:
             return base.more + plain
@@ -468,13 +471,13 @@ class _Continuations:
         return None
 
     def realized_all(self, base: _Base, rests: list[bytes]) -> list[bytes]:
-        """The same of many, if the model is simple."""
+        """The same for many rests, if the model is simple."""
         if not self._shape.spec.escape_whitespaces or self._facts.spec.alphabet == "bytes":
             return rests
         return [rest.replace(SPACE, b" ") for rest in rests]
 
     def _checked(self, base: _Base, rest: bytes, way: bytes) -> bytes | None:
-        """What follows the text, if that is written so and becomes what it should be."""
+        """The text to follow the prompt that is written as `way`; None if it is not normalized to `rest`."""
         more = base.more + way
         made = self._after(more)
         if made is None or self.fixed + made != base.text + rest:
@@ -497,17 +500,17 @@ class _Continuations:
                 for key, made in self._shape.charsmap.rules(_MAX_RULES, MAX_KEY):
                     found.setdefault(made, []).append(key)
             except ModelError:
-                pass  # a crafted charsmap; fewer ways are tried
+                pass  # a crafted charsmap; then fewer texts are tried
         return found
 
     @kept
     def _nothing(self) -> list[bytes]:
-        """Two keys that become nothing, and so can keep others apart."""
+        """Up to two keys that rules remove. Put between other keys, they prevent longer matches."""
         return self._sources.get(b"", [])[:2]
 
 
 def _check_pattern(facts: ModelFacts) -> None:
-    """Refuse a pattern that may look at anything that follows, and rules that may change what was there."""
+    """Refuse patterns whose lookahead is not known, and normal forms, which may change the prompt itself."""
     splitter, form = facts.spec.splitter, facts.spec.normalizer.unicode_form
     if form:
         raise ValueError(

@@ -1,8 +1,11 @@
-"""Normalizes a text that arrives in parts, as `Normalizer` in `cpbpe.reference.encoding` does a whole one.
+"""Normalizes a text that arrives in parts, as `Normalizer` in `cpbpe.reference.encoding` does a whole text.
 
-Some things have to wait for the next part: an incomplete character; text that may be the beginning of a
-longer key (of a rule, or a user-defined piece); if extra whitespace is removed, spaces, because they are
-dropped if nothing follows; and, in a Unicode normal form, letters and marks that may be composed with more.
+Some text has to wait for the next part:
+
+- an incomplete character;
+- text that may be the beginning of a longer key (of a rule, or a user-defined piece);
+- spaces, if extra whitespace is removed, because they are dropped if nothing follows;
+- letters and marks, if there is a Unicode normal form, because they may be composed with what follows.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ T = TypeVar("T")
 
 
 class Shape:
-    """What all streams of one model share."""
+    """The normalization rules of one model, in a form that all its streams share."""
 
     def __init__(
         self,
@@ -34,8 +37,9 @@ class Shape:
         """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked.
         `rewrite` brings a text into the Unicode normal form of the model, if it has one.
 
-        `max_key`: longer rules are not waited for. (In a crafted charsmap rules may be endless, and at every
-        place of a text one could begin that continues to the end.)
+        `max_key`: with rules that are longer than this, text is not normalized in parts. (In a crafted
+        charsmap rules may be endless, and at every place of a text one could begin that continues to the
+        end.)
         """
         self.spec = spec
         self.rewrite = rewrite
@@ -45,9 +49,8 @@ class Shape:
             self.charsmap.makes_text() and self.charsmap.longest_key(max_key, follow_empty=True) is not None
         )
         """Whether a text can be normalized in parts: not if rules are endless, or yield invalid UTF-8."""
-        # Nothing is rewritten but spaces. User-defined pieces are copied, which makes no difference here: in
-        # valid text everything is copied, and in other text the pieces are, because they are valid
-        # themselves.
+        # Whether only spaces are rewritten. User-defined pieces make no difference then: valid text is copied
+        # anyway, and in invalid text the pieces are copied because they are valid themselves.
         self.simple = self.charsmap is None and not spec.remove_extra_whitespaces
         self.space = SPACE if spec.escape_whitespaces else b" "
         plain = bytes(range(0x21, 0x7F)) if self.charsmap is None else self.charsmap.unchanged_ascii()
@@ -57,7 +60,7 @@ class Shape:
 
 
 def copied(stream: T) -> T:
-    """An object with the same values in its slots."""
+    """A copy of an object that has slots."""
     new = object.__new__(type(stream))
     for name in type(stream).__slots__:  # type: ignore[attr-defined]
         setattr(new, name, getattr(stream, name))
@@ -79,7 +82,7 @@ class StreamNormalizer:
         self._prefix = prefix
         self.pending = b""
         """Text whose form may still depend on what follows."""
-        self._held: list[str] = []  # the same, if there is a Unicode normal form
+        self._held: list[str] = []  # the same in complete characters, for a Unicode normal form
         self._started = False  # whether there was anything but dropped spaces
         self._drop_spaces = shape.spec.remove_extra_whitespaces
         self._spaces = 0  # how many spaces wait for what follows them
@@ -110,7 +113,7 @@ class StreamNormalizer:
         return made
 
     def _start(self, first: bytes) -> bytes:
-        """The dummy prefix, now that the text is known not to be empty, and with what it begins."""
+        """The dummy prefix, once it is known that the text is not empty, and that it begins with `first`."""
         self._started = True
         spec, space = self.shape.spec, self.shape.space
         if spec.suffix or not (spec.prefix_before_space or not first.startswith((b" ", space))):
@@ -126,7 +129,7 @@ class StreamNormalizer:
         return front + data.replace(b" ", self.shape.space)
 
     def _normal_form(self, rewrite: Callable[[bytes], bytes], data: bytes, final: bool) -> bytes:
-        """The normal form of what is final. Only the new text is searched for the end of that."""
+        """The normal form of the text that is final. Only new text is searched for the end of that."""
         text, used = certain(data, final)
         self.pending = data[used:]
         boundary = len(text) if final else last_boundary(self.shape.spec.unicode_form, text)
@@ -167,7 +170,7 @@ class StreamNormalizer:
         return b"".join(parts)
 
     def _next(self, data: bytes, at: int, final: bool) -> tuple[bytes, int] | None:
-        """The rewritten form of what is at `at`, and its length before; None if more text could change it."""
+        """As `Normalizer.rewrite`; None if more text could change the result."""
         shape = self.shape
         if not final and shape.user_defined.could_grow(data, at):
             return None
@@ -186,7 +189,7 @@ class StreamNormalizer:
         return (REPLACEMENT, 1) if final or certain(data[at : at + 4])[1] else None
 
     def _hold_spaces(self, made: bytes) -> bytes:
-        """Remove the spaces at the end. Only their number is kept, because there may be many."""
+        """Hold back the spaces at the end. Only their number is stored, because there may be many."""
         space = self.shape.space
         text = made.decode()  # valid: see Shape.has_parts
         kept = text.rstrip(space.decode()).encode()

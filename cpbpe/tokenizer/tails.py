@@ -1,25 +1,28 @@
-r"""The end of a normalized text, and the pieces that may span it (`Tail`); and how much of it matters.
+r"""The ends of a normalized text: the pieces that may span its end (`Tail`), and how much of it matters.
 
-A long text is cut before its end: `stable_cut` finds a place up to which its ids are the same, whatever
-follows. A text of one letter, or of Chinese, may have no place where nothing can merge, and then all of it
-would be encoded again with each piece that may come next. But what follows changes little. The proof has
-three steps.
+How much of it matters is what `stable_cut` says. It finds a place in a long text up to which the ids are the
+same, whatever follows the text. This is needed because a text of one repeated letter, or of Chinese, may have
+no place where nothing can merge; without it, all of the text would be encoded again with each piece that may
+come next. But what follows changes little. The proof has three steps.
 
 - Let T be one chunk, and M what follows. If the first id of TM that reaches the end of T goes beyond it, it
-  is a piece that begins with T[i:] for some i, and the ids before it are those of T[:i], as `completions.py`
-  says. Otherwise they are those of T; or of T[:e], if with M the chunk already ends at e.
-- So all ids that can be are those of a few texts T[:i], and one more. A place where each of them has a
-  boundary is one where TM has a boundary, whatever M is; and before it all have the ids of T up to there.
-- No merge crosses a boundary that is there at the end. So what is after it is merged as if it were alone.
+  is that of a piece that begins with T[i:] for some i, and the ids before it are those of T[:i], as
+  `completions.py` explains. Otherwise the ids up to it are those of T; or those of T[:e], if M makes the
+  chunk end earlier, at e.
+- So in every case the ids are those of one of a few texts T[:i], and at most one more. A *boundary* is a
+  place between two symbols that are left after merging. If all of these texts have a boundary at some place,
+  TM has one there, whatever M is, and before it all have the same ids: those of T up to that place.
+- No merge has crossed such a boundary. So the text after it is merged as if it were alone.
 
-Most of each T[:i] need not be encoded. Let s and c be boundaries of the longest of these texts, and c one of
-T[s:i], too. Then T[:i] has both: if a merge crossed s before any crossed c, T[:c] would have it, which has a
-boundary at s; and if one crossed c before any crossed s, T[s:i] would have it.
+Most of each T[:i] need not be encoded. Let s and c be boundaries of the longest of these texts, s before c,
+and let c be a boundary of T[s:i], too. Then T[:i] has both boundaries. Suppose that it lacked one, because a
+merge crosses it. If s is crossed first, the same merge happens in T[:c], which has a boundary at s; if c is
+crossed first, the same merge happens in T[s:i], which has a boundary at c. Both are contradictions.
 
-What cuts the text into chunks is tried with the probes (`cpbpe.text.split_probes`), which stand for all that
-can follow. What is left of a chunk must be cut like the whole one: its first characters are of one class with
-those before them, so that a pattern is in the same loop there; and whatever two classes follow, the chunks
-are the same.
+How a pattern cuts the text into chunks is tried with the probes (`cpbpe.text.split_probes`), which stand for
+everything that can follow. If a chunk is cut inside, the pattern must treat the rest as it treats the whole
+chunk. This holds if the characters on both sides of the place are of one class, so that the pattern is in the
+same loop there, and if the chunks are the same whichever two classes follow.
 """
 
 from __future__ import annotations
@@ -51,19 +54,19 @@ _FEW = 16
 _BATCH = 8192
 """This many texts are encoded together, if each is short."""
 _SHORT = 64
-"""A text that is not longer by this than a piece is left as it is."""
+"""A text is only cut if it is this many bytes longer than the longest piece."""
 _AROUND = 3
-"""This many characters before and after a cut within a chunk are of one class."""
+"""This many characters before and after a cut within a chunk must be of one class."""
 _AFTER = 24
-"""A chunk may end this many bytes before the end of a text, if that is followed by something else."""
+"""What follows a text may make its last chunk end up to this many bytes before the end of the text."""
 _KEPT, _LAST = 64, 1024
-"""How many bytes of a long chunk are looked at, at its beginning and at its end."""
+"""How many bytes at the beginning and at the end of a long chunk a pattern is matched against."""
 _CHUNKS = 8
-"""How many chunks at the end of a text are looked at."""
+"""How many chunks at the end of a text are cut again with each probe."""
 _WINDOW = 2048
-"""How many bytes at the end of a chunk are encoded with each end first."""
+"""For each place where a chunk may end, only this many bytes before the end are encoded at first."""
 _LONG_BATCH = 16
-"""This many texts are encoded together, if they may be long."""
+"""This many texts, which may be long, are encoded together; also how many cuts are tried."""
 
 
 class Candidate(NamedTuple):
@@ -74,14 +77,14 @@ class Candidate(NamedTuple):
     id: int
     """Its id."""
     rest: bytes
-    """What it has after the end."""
+    """The rest of it, after the end of the text."""
 
 
 class Front(NamedTuple):
     """The beginning of a text, up to a place where it is cut."""
 
     ids: Ids
-    """What it becomes."""
+    """Its ids."""
     size: int
     """How many bytes it has."""
 
@@ -90,7 +93,7 @@ _NOTHING = Front((), 0)
 
 
 class Tail:
-    """The end of a normalized text, in which all endings differ."""
+    """The end of a normalized text: the part in which endings can differ."""
 
     def __init__(self, facts: ModelFacts, engine: Engine, text: bytes, end: int):
         """`engine` is a raw variant. Ids that begin before `end` belong to an ending."""
@@ -105,7 +108,7 @@ class Tail:
         self._made: dict[bytes, list[int]] = {}
 
     def endings(self) -> Iterator[Rows]:
-        """Yield endings, each with what follows the text then."""
+        """Yield endings, each with a text that leads to it when it follows."""
         if self._spec.alphabet == "bytes":
             yield from self._endings_of_chunks()
             return
@@ -113,11 +116,11 @@ class Tail:
         yield self.rows([b"", *filter(is_valid_utf8, found)])
 
     def rows(self, rests: list[bytes]) -> Rows:
-        """The ids that begin before the end of this text, with each of these after it."""
+        """The ids that begin before the end of the text, when each of `rests` follows it."""
         return self._ids_and_ends(rests)[0], rests
 
     def _ids_and_ends(self, rests: list[bytes]) -> tuple[list[Ids], list[int]]:
-        """The same, and where the last of them ends, which is 0 if there are none."""
+        """The same ids, and where the last of them ends; 0 if there are none."""
         text, rows, all_ends = self._text, [], []
         for first in range(0, len(rests), _BATCH):
             some = rests[first : first + _BATCH]
@@ -128,7 +131,7 @@ class Tail:
             sizes = np.array([front.size for front in fronts])
             ids, offsets, spans, _ = self._engine.align_arrays(texts, 1, False)
             is_before = spans[:, 0] < np.repeat(self._end - sizes, np.diff(offsets))
-            count = np.concatenate(([0], np.cumsum(is_before)))[offsets]  # before each text
+            count = np.concatenate(([0], np.cumsum(is_before)))[offsets]  # those before each text
             stops = offsets[:-1] + np.diff(count)
             ends = sizes + np.concatenate(([0], spans[:, 1]))[np.where(stops > offsets[:-1], stops, 0)]
             listed = ids.tolist()
@@ -138,9 +141,9 @@ class Tail:
         return rows, all_ends
 
     def _candidates(self, first: int) -> Iterator[tuple[int, list[int], list[bytes]]]:
-        """Yield the pieces that begin from `first` on with what the text has there, and have more.
+        """Yield the pieces that can begin in the text, at `first` or later, and go beyond its end.
 
-        For each place where some begin: that, their ids, and what they have after the text.
+        For each place where some begin: the place, their ids, and their rests after the end of the text.
         """
         texts, ids, longest = self._facts.by_text
         text = self._text
@@ -154,15 +157,15 @@ class Tail:
             if low < high:
                 yield begin, ids[low:high], [piece[size:] for piece in texts[low:high]]
 
-    # --- Byte-level models: what follows decides where the text is cut, too ------------------------
+    # --- Byte-level models: where the text is cut depends on what follows -------------------------
 
     def _endings_of_chunks(self) -> Iterator[Rows]:
-        # 1. The text with each of the probes: all ways to cut it.
+        # 1. The text with each of the probes after it. This covers all ways in which it can be cut.
         text, size, spec = self._text, len(self._text), self._spec
         probes = _PROBES if spec.splitter is not None or spec.whole else _PROBES[:1]
         yield self.rows(list(probes))
         begins = sorted({self._chunk(text + probe, size)[0] for probe in probes})
-        # 2. Each piece that may span the end, alone. Most of them do, or cannot.
+        # 2. Each piece that may span the end, with nothing after it. This decides most of the pieces.
         found: list[tuple[Candidate, bool]] = []
         parts: list[Candidate] = []
         for begin, all_ids, rests in self._candidates(begins[0]):
@@ -179,15 +182,15 @@ class Tail:
                 done = end == size + len(rest) and row[-1] == id
                 if not done or several:
                     found.append((Candidate(begin, id, rest), done))
-        # 3. What stays open, with each of the probes that leave the piece in a chunk that begins somewhere.
+        # 3. The undecided pieces, with each probe that leaves them in one chunk with the end of the text.
         kinds: dict[str, dict[int, list[bytes]]] = {}
         for one, done in found:
             kind = signature(text[-2:], one.rest)
             if kind not in kinds:
                 kinds[kind] = self._fitting(one, probes)
             for begin, fitting in kinds[kind].items():
-                # What the text with this piece alone has become says all about a chunk that begins there if
-                # it was that chunk, and was merged: whatever follows, the ids before would be the same.
+                # Step 2 has decided about a chunk that begins here if it encoded that very chunk by merging:
+                # whatever follows, the ids before the piece would be the same.
                 was_merged = done or not (spec.whole and (text + one.rest)[begin:] in spec.ids)
                 is_decided = b"" in fitting and was_merged
                 if begin <= one.begin and not is_decided and self._could_be([begin], one):
@@ -196,16 +199,16 @@ class Tail:
         for one in parts:
             if self._could_be(begins, one):
                 yield from self._completed(one)
-        # 5. A chunk that would be taken whole, unless it goes on.
+        # 5. A last chunk that is taken whole, but would not be if it went on.
         last = [text[begin:] for begin in begins]
         if spec.whole and any(chunk in spec.ids and len(self._merged(chunk)) > 1 for chunk in last):
             yield self.rows([piece for piece in self._facts.by_text[0] if is_valid_utf8(piece)])
 
     def _front(self, rest: bytes) -> Front:
-        """The text up to its last chunk, when it goes on like this.
+        """The text before its last chunk, when `rest` follows.
 
-        Patterns do not look back, so what is after that is cut as if it were alone. What is before it is the
-        same with all rests of one signature. (In other models there is nothing before it.)
+        Patterns do not look back, so the last chunk is cut as if it were alone. The text before it is the
+        same for all rests with one signature. (In models that are not byte-level, it is empty.)
         """
         if self._spec.alphabet != "bytes":
             return _NOTHING
@@ -219,7 +222,8 @@ class Tail:
     def _fitting(self, one: Candidate, probes: tuple[bytes, ...]) -> dict[int, list[bytes]]:
         """The probes with which the rest of a piece is in one chunk with the end of the text.
 
-        By the place where that chunk begins. They are those of all rests that consist of the same classes.
+        They are listed by the place where that chunk begins, and are the same for all rests that consist of
+        the same classes.
         """
         whole, size = self._text + one.rest, len(self._text)
         found: dict[int, list[bytes]] = {}
@@ -230,7 +234,7 @@ class Tail:
         return found
 
     def _could_be(self, begins: list[int], one: Candidate) -> bool:
-        """Whether merging a chunk makes this piece at its place, or it is the chunk, and taken whole."""
+        """Whether merging a chunk makes this piece at its place, or the piece is a chunk taken whole."""
         whole = self._text + one.rest
         for begin in begins:
             if begin == one.begin and self._spec.whole:
@@ -242,7 +246,7 @@ class Tail:
         return False
 
     def _merged(self, chunk: bytes) -> list[int]:
-        """Where the pieces begin that merging a chunk makes."""
+        """Where the pieces begin into which a chunk is merged."""
         if chunk not in self._made:
             [(_, self._made[chunk])] = merged(self._facts.letters_engine, [chunk])
         return self._made[chunk]
@@ -274,7 +278,7 @@ def _aligned(engine: Engine, texts: Sequence[bytes | str], chars: bool = False) 
 
 
 def merged(engine: Engine, texts: Sequence[bytes]) -> _Aligned:
-    """The same of chunks of bytes, by an engine that merges letters (`ModelFacts.letters_engine`)."""
+    """The same for chunks of bytes, with an engine that merges letters (`ModelFacts.letters_engine`)."""
     return _aligned(engine, [to_letters(text) for text in texts], chars=True)
 
 
@@ -282,9 +286,9 @@ def merged(engine: Engine, texts: Sequence[bytes]) -> _Aligned:
 
 
 def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, list[int]]:
-    """The last such place that is found, 0 if none is; and the ids before it.
+    """The last place found up to which ids are the same, whatever follows, and these ids; 0 if none is.
 
-    `engine` is a raw variant. What comes after the place is to be encoded alone.
+    `engine` is a raw variant. The text after the place can be encoded by itself.
     """
     longest = facts.by_text[2]
     if len(text) < _SHORT + longest:
@@ -300,17 +304,17 @@ def stable_cut(facts: ModelFacts, engine: Engine, text: bytes) -> tuple[int, lis
     shape = facts.stream_shape
     if PieceType.UNUSED in types or shape is None or shape.user_defined.split(text) is not None:
         return 0, []
-    # A user-defined piece ends a chunk. One may begin in the text, and have its end in what follows.
+    # A user-defined piece ends a chunk. One may begin in the text and end in what follows.
     begins = range(max(len(text) - shape.user_defined.longest_key, 0), len(text))
     ends = {begin for begin in begins if shape.user_defined.beginning_with(text[begin:])}
     return _in_chunk(facts, partial(_aligned, engine), text, {len(text), *ends}, lambda cut: True, types)
 
 
 def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) -> tuple[int, list[int]]:
-    """The same if a pattern cuts the text."""
+    """`stable_cut` for a text that a pattern cuts into chunks."""
     spans = make_cutter(pattern).spans
     loops = loops_of(pattern)
-    # 1. The last place where it is cut, whatever follows. Only the last chunks can then be others.
+    # 1. The last place where the text is cut whatever follows. What follows can change only the last chunks.
     starts = [begin for begin, _ in spans(text.decode())][-_CHUNKS:]
     tail = text[starts[0] :]
     short, left_out = _shortened(tail, loops)
@@ -324,7 +328,7 @@ def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) 
     rest = text[first:]
     if len(rest) < _SHORT + facts.by_text[2]:
         return first, before
-    # 2. A place within a chunk that goes on to the end, or nearly.
+    # 2. If the rest is one chunk, to the end or nearly, a place within it.
     short, left_out = _shortened(rest, loops)
     given, size = short.decode(), len(short)
     chunks = [spans(given + probe) for probe in PAIRS]
@@ -333,7 +337,7 @@ def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) 
     kinds = _kinds(given, loops)
 
     def is_same(cut: int) -> bool:
-        """Whether what is after a place is cut as it is in the whole text."""
+        """Whether the text after a place is cut into the same chunks by itself as in the whole text."""
         at = cut - left_out
         if at <= _KEPT or len(set(kinds.get(at, "?!"))) > 1:
             return False
@@ -349,10 +353,10 @@ def _with_pattern(facts: ModelFacts, engine: Engine, text: bytes, pattern: str) 
 
 
 def _shortened(text: bytes, loops: _Loops) -> tuple[bytes, int]:
-    """A long text without its middle, and how much that is; only if it makes no difference to a pattern.
+    """A long text without its middle, and how many bytes that is, if it makes no difference to a pattern.
 
-    It makes none if all of the middle, and what is next to it, is of classes that one loop of the pattern
-    takes. These loops have no end, but for the one over digits, whose chunks are never long.
+    It makes none if the middle and what is next to it consist of classes that one loop of the pattern takes.
+    (These loops have no limit, except for that over digits, whose chunks are never long.)
     """
     if len(text) <= _KEPT + _LAST:
         return text, 0
@@ -376,11 +380,11 @@ def _in_chunk(
     is_good: Callable[[int], bool],
     types: bytes | None = None,
 ) -> tuple[int, list[int]]:
-    """The same for one chunk, which ends at one of `ends`, or after the text.
+    """`stable_cut` for a text of one chunk, which ends at one of `ends` or after the text.
 
-    With `types` there are to be NORMAL pieces on both sides of the place.
+    With `types`, the pieces on both sides of the place must be NORMAL.
     """
-    # 1. The beginnings of the text after which the chunk ends, or has a piece that spans the end of the text.
+    # 1. The texts T[:i]: at i, the chunk ends, or a piece begins that may span the end of the text.
     pieces, _, longest = facts.by_text
     for begin in range(len(text) - longest, len(text)):
         at = bisect_left(pieces, text[begin:])
@@ -391,13 +395,14 @@ def _in_chunk(
     own = _places(ids, begins, types)
     most, window = len(text) - longest - _AFTER, _WINDOW
     while True:
-        # 2. The boundaries that all of them have after one of the longest, up to which they are not encoded.
+        # 2. The boundaries that all of them have. `start` is a boundary of the longest; what is before it
+        #    need not be encoded.
         start = max((place for place in own if place <= last - window), default=0)
         common = {place for place in own if start < place < most}
         for at in range(0, len(shorter), _LONG_BATCH):
             for row in aligned([text[start:end] for end in shorter[at : at + _LONG_BATCH]]):
                 common &= {start + place for place in _places(*row, types)}
-        # 3. The last of them after which the rest is cut as in the whole text, and is longer than any piece.
+        # 3. The last of these boundaries after which the rest is cut as in the whole text.
         for cut in sorted(common, reverse=True)[:_LONG_BATCH]:
             if not is_inside(text, cut) and is_good(cut):
                 return cut, [id for id, begin in zip(ids, begins, strict=True) if begin < cut]
@@ -407,7 +412,7 @@ def _in_chunk(
 
 
 def _places(ids: list[int], begins: list[int], types: bytes | None) -> set[int]:
-    """The boundaries within a text; with `types` those between NORMAL pieces."""
+    """The boundaries within a text; with `types`, only those between NORMAL pieces."""
     if types is None:
         return set(begins[1:])
     normal = PieceType.NORMAL
@@ -416,7 +421,7 @@ def _places(ids: list[int], begins: list[int], types: bytes | None) -> set[int]:
 
 
 def _kinds(text: str, loops: _Loops) -> dict[int, list[str]]:
-    """For each place between characters, by bytes: the classes of those around it."""
+    """The classes of the characters around each place between two characters; places count bytes."""
     has_cases = not any({"Ll", "Lu"} <= loop for loop in loops)
     one = {"newline": "space", **({} if has_cases else dict.fromkeys(("Ll", "Lu", "Lo"), "L"))}
     kinds = [letter if letter in "'/" else one.get(kind := class_of(letter), kind) for letter in text]

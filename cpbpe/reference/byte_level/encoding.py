@@ -1,11 +1,11 @@
-r"""Byte-level BPE, the way of GPT-2, GPT-4, Llama 3 and Qwen, to be read from top to bottom.
+r"""Byte-level BPE, as in GPT-2, GPT-4, Llama 3 and Qwen, to be read from top to bottom.
 
 `cpbpe/reference/encoding.py` explains BPE as SentencePiece does it: pieces, scores, and merging the best pair
-again and again. This family merges in the same way. It differs in what it merges, and in what stands around
-that:
+again and again. This family merges in the same way. It differs in what it merges, and in what happens before
+and after:
 
 1. **The letters are bytes.** A text starts as the bytes of its UTF-8 form, and each of the 256 bytes is a
-   piece. So there is nothing unknown, and no piece is needed for it. (`ByteLevel`)
+   piece. So no text is unknown, and no UNKNOWN piece is needed. (`ByteLevel`)
 2. **The text is cut by a rule before it is merged**, and nothing merges across the cuts. The rule is a
    regular expression; `patterns.py` explains the published ones. (`ByteLevel.chunks`)
 3. **A piece's rank is its score and its id in one.** The ids were given out in the order of training, so the
@@ -13,9 +13,9 @@ that:
    `cpbpe/reference/merging.py`)
 4. **A chunk that is a piece is taken whole**, even if no merges lead to it. (`ByteLevel.encode_chunk`)
 5. **Special tokens have ids that ordinary text never gets.** They stand between documents or turns of a chat.
-   Whoever encodes says which ones a text may spell out. (`ByteLevel.encode`)
-6. **Decoding is joining**, and nothing is added or dropped: no `▁`, no prefix. But some ids are only parts of
-   characters. (`ByteLevel.decode`)
+   The caller says which of them a text may spell out. (`ByteLevel.encode`)
+6. **Decoding is joining**, and nothing is added or dropped: no `▁`, no prefix. But some pieces are only parts
+   of characters. (`ByteLevel.decode`)
 7. **In files, bytes are written as printable letters**, and ranks as a list. (`read_ranks`, `read_gpt2`)
 
 **Why bytes, and why those of UTF-8?** Computers know a text as a sequence of *code points*, one number for
@@ -87,7 +87,7 @@ class ByteLevel:
         special_tokens: Mapping[str, int] | None = None,
         whole: bool = True,
     ):
-        """`whole`: a chunk that is a piece is taken whole."""
+        """`whole`: whether a chunk that is a piece is taken whole."""
         self.ranks = dict(ranks)
         self.pattern = pattern
         self.special_tokens = dict(special_tokens or {})
@@ -118,7 +118,7 @@ class ByteLevel:
     # --- Ideas 1 and 4: bytes, and whole chunks ---------------------------------------------------
 
     def join(self, left: bytes, right: bytes) -> tuple[int, bytes] | None:
-        """What two symbols become, and its rank; None if that is not a piece."""
+        """The rank of what two symbols become, and that symbol; None if it is not a piece."""
         text = left + right
         rank = self.ranks.get(text)
         return None if rank is None else (rank, text)
@@ -126,9 +126,9 @@ class ByteLevel:
     def encode_chunk(self, chunk: bytes) -> tuple[int, ...]:
         """The ids of one chunk.
 
-        A chunk that is a piece is taken whole before any merging. This is faster, and for a vocabulary that
-        was learned merge by merge it changes nothing. But pieces can be added that merging does not make: 588
-        of Llama 3's are only found by this look-up. GPT-2's own code and minbpe do not have it
+        A chunk that is a piece is taken whole, without merging. This is faster, and for a vocabulary that was
+        learned merge by merge it changes nothing. But a vocabulary can have pieces that no merges make: 588
+        of Llama 3's are only reached by this look-up. GPT-2's own code and minbpe do without it
         (`whole=False`).
 
         >>> ranks = {byte: rank for rank, byte in enumerate(BYTES)} | {b"abc": 256}
@@ -161,11 +161,11 @@ class ByteLevel:
     ) -> list[int]:
         """The ids of a text, in which special tokens may be spelled out.
 
-        A text that somebody typed into a chat must not be able to end the chat's turn. So a special token
-        in a text is an error, unless it is in `allowed_special`, which makes it its id, or missing in
-        `disallowed_special`, which makes it text like any other. "all" stands for all tokens (that are not
-        allowed). The two options and what they do are tiktoken's. Where two tokens begin at the same place,
-        the longer one is found; tiktoken does not say which.
+        A text that somebody typed into a chat must not be able to end the turn. So a special token in a text
+        is an error, with two exceptions: if it is in `allowed_special`, it becomes its id, and if it is not
+        in `disallowed_special`, it is text like any other. "all" stands for all tokens (that are not
+        allowed). Both options are tiktoken's. Where two tokens begin at the same place, the longer one is
+        found; tiktoken does not say which.
 
         >>> toy = ByteLevel({byte: rank for rank, byte in enumerate(BYTES)}, None, {"<e>": 256})
         >>> toy.encode("a<e>", allowed_special={"<e>"}), toy.encode("a<e>", disallowed_special=())
@@ -216,8 +216,8 @@ def encode_with_special(
 ) -> list[int]:
     """The ids of a text: those of the special tokens in it, and between them those that `ordinary` gives.
 
-    The parts are cut into chunks one by one: a chunk never reaches across a special token, nor does a pattern
-    look across it.
+    The text is first split at the special tokens, and each part is cut into chunks by itself. So no chunk
+    reaches across a special token, and no pattern looks beyond one.
     """
     if not special_tokens:
         return ordinary(text)
@@ -231,7 +231,7 @@ def encode_with_special(
 
 
 def _any_of(tokens: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that finds these texts; of those that begin at the same place, the longest."""
+    """A pattern that finds these texts; if several begin at the same place, the longest."""
     return re.compile("|".join(re.escape(token) for token in sorted(tokens, key=len, reverse=True)))
 
 
@@ -252,16 +252,19 @@ def well_formed(text: str) -> str:
 
 # --- The same as an engine ------------------------------------------------------------------------
 #
-# What `ReferenceEngine` does with the ideas of this file: tokens with the part of the text that each came
-# from, merges skipped at random, text that is not UTF-8.
+# `ByteLevel` shows only the ideas. This engine adds what `ReferenceEngine` can do: it says which part of the
+# text each token came from, skips merges at random, and takes text that is not UTF-8.
 
 
 class ByteNormalizer(Normalizer):
-    r"""Leaves text as it is, but for its Unicode normal form, for a space in front if the model has that (or
-    a call asks for it), and for bytes that are no character.
+    r"""Leaves text as it is, with three exceptions.
 
-    Each byte came from its own place. (Elsewhere all bytes of a character came from where it begins; but a
-    byte-level piece may end within one.) What a normal form has changed came from where that begins.
+    It replaces bytes that belong to no character, it brings text into a Unicode normal form if the model has
+    one, and it puts a space in front if the model or a call asks for that.
+
+    Each byte is recorded as coming from its own place, because a byte-level piece may end within a character.
+    (In other models, all bytes of a character come from where it begins.) Bytes that a normal form has
+    changed come from the beginning of the text that they replace.
 
     >>> from dataclasses import replace
     >>> rules = NormalizerSpec("", b"", False, False, False)
@@ -296,7 +299,7 @@ class ByteNormalizer(Normalizer):
 
 
 def _normal_form(form: str, text: str, origins: list[int]) -> tuple[bytes, list[int]]:
-    """A text in a normal form, and where each byte came from; `origins` says it for the text as it was."""
+    """A text in a normal form, and where each byte came from; `origins` are those of the text given."""
     begins = [0, *accumulate(len(character.encode()) for character in text)]
     result = bytearray()
     places: list[int] = []
@@ -330,13 +333,13 @@ class ByteLevelEngine(ReferenceEngine):
         self.normalizer = ByteNormalizer(spec.normalizer)
 
     def _joinable_pairs(self) -> None:
-        """Nothing: text is cut by a pattern."""
+        """None: a pattern cuts the text, not the pairs that pieces hold."""
 
     def chunks(self, text: bytes) -> Iterator[bytes]:
         """The parts of a text, which is UTF-8, that are merged by themselves.
 
-        They are the matches of the pattern that are not empty. The published patterns match every text from
-        its beginning to its end. What another one leaves out between two matches is a chunk as well, so that
+        They are the matches of the pattern that are not empty. The published patterns match all of every
+        text. If another pattern leaves text out between two matches, that text is a chunk as well, so that
         nothing is lost. (tiktoken drops it.) A model may have several patterns, each of which cuts the chunks
         of the one before, as if they were texts.
         """
@@ -347,7 +350,7 @@ class ByteLevelEngine(ReferenceEngine):
         yield from (chunk.encode() for chunk in chunks)
 
     def last_cut(self, text: bytes) -> int:
-        """The last place in a text before which chunks are final, whatever text follows; 0 if none is known.
+        """The last place up to which the chunks of a text are final, whatever follows; 0 if none is known.
 
         In all published patterns a word or a number ends where whitespace begins, and nothing that follows
         changes that.
@@ -381,8 +384,8 @@ class ByteLevelEngine(ReferenceEngine):
     ) -> list[tuple[bytes, int]]:
         """The result for one chunk.
 
-        With `dropout`, a chunk that would be taken whole still is if its symbols come out as they do when no
-        merge is skipped.
+        With `dropout`, a chunk that is a piece is still taken whole if sampling yields the same symbols as
+        merging without skips.
         """
         text = b"".join(chunk)
         whole = [(text, self._ids[text])] if self.is_whole(text) else None
@@ -394,8 +397,9 @@ class ByteLevelEngine(ReferenceEngine):
     def _join(self, pieces: Iterable[tuple[bytes, int]], keep_invalid: bool) -> bytes:
         """Join the pieces. CONTROL pieces leave no text.
 
-        Unless they are kept, bytes that make no character become U+FFFD, one for the longest beginning of a
-        character and one for a byte that begins none: so do tiktoken and tokenizers, and Python's "replace".
+        Unless `keep_invalid` keeps them, bytes that make no character become U+FFFD: one for the longest
+        beginning of a character, and one for each byte that begins none. tiktoken, tokenizers and Python's
+        "replace" do the same.
         """
         joined = b"".join(piece for piece, id in pieces if id < 0 or self._types[id] != PieceType.CONTROL)
         return joined if keep_invalid else joined.decode(errors="replace").encode()
@@ -403,9 +407,9 @@ class ByteLevelEngine(ReferenceEngine):
 
 # --- Idea 7: how vocabularies are written down ---------------------------------------------------
 #
-# There are two forms. OpenAI's newer files list the pieces with their ranks, and that is all: which two
-# pieces a piece is made of is not written down, because merging by the rank of the joined text does not need
-# it. GPT-2's files, and Hugging Face's, list pairs. `recover_merges` leads from the first form to the second.
+# There are two forms. OpenAI's newer files list only the pieces with their ranks. They do not say which two
+# pieces a piece is made of, because merging by the rank of the joined text does not need it. GPT-2's files,
+# and Hugging Face's, list pairs. `recover_merges` leads from the first form to the second.
 #
 # GPT-2's files spell the bytes of a piece as printable letters, which `cpbpe/text/utf8.py` explains.
 
@@ -445,9 +449,9 @@ def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
 def read_gpt2(encoder: bytes, merges: bytes) -> tuple[dict[bytes, int], dict[str, int]]:
     r"""The ranks and the special tokens in GPT-2's two files, `encoder.json` and `vocab.bpe`.
 
-    The first has the id of each piece, the second a pair on each line after the first, in the order of
-    training. That the ids were given out in the same order is what makes them ranks, so it is checked. An
-    id of the first file that no merge explains, `<|endoftext|>`, is that of a special token.
+    The first has the id of each piece; the second has a pair on each line after the first, in the order of
+    training. Ids can serve as ranks only if they are in the same order, so this is checked. A piece of the
+    first file that is neither a byte nor made by a merge, such as `<|endoftext|>`, is a special token.
 
     >>> ids = {LETTERS[byte]: id for id, byte in enumerate(BYTE_ORDER)} | {"Ġt": 256, "<|e|>": 257}
     >>> ranks, special_tokens = read_gpt2(json.dumps(ids).encode(), "#version: 0.2\nĠ t\n".encode())
@@ -482,19 +486,19 @@ def read_gpt2(encoder: bytes, merges: bytes) -> tuple[dict[bytes, int], dict[str
 def recover_merges(ranks: Mapping[bytes, int]) -> tuple[dict[tuple[bytes, bytes], int], list[bytes]]:
     """The pair that makes each piece, with the rank of the piece; and the pieces that no pair makes.
 
-    When training came to a piece, its text consisted of two symbols wherever it was merged. Which two? Those
-    that the merges learned until then make of it: encoding the piece with only the lower ranks leaves two
-    symbols. They are the same everywhere, because equal texts consist of equal symbols. Consider a part of a
-    text that consists of whole symbols now. No merge has crossed its ends, since symbols only grow. So all
-    merges that touched it were inside it, and since merging goes from left to right, they are those that its
-    own text asks for.
+    When training learned a piece, its text consisted of two symbols wherever they were merged. To find these
+    two, encode the piece with only the lower ranks, that is, with the merges that were learned before it: two
+    symbols are left. They are the same everywhere in the text, because equal texts consist of equal symbols.
+    To see why, consider a part of a text that consists of whole symbols now. No merge has crossed its ends,
+    since symbols only grow. So all merges that touched it were inside it, and since merging goes from left to
+    right, its own text alone decided which they were.
 
     For the same reason, merging by the pairs and merging by the joined text give the same ids, if all pieces
     were learned in this way: whenever two neighbours have the text of a piece, and nothing with a lower rank
     is left to merge, they are its pair.
 
-    A piece that was added in another way may be left as more than two symbols, and is in the list. So are 678
-    of Llama 3's.
+    A piece that was added in another way may be left as more than two symbols. Such pieces are in the list;
+    Llama 3 has 678 of them.
 
     >>> ranks = {byte: rank for rank, byte in enumerate(BYTES)} | {b"ab": 256, b"abab": 257, b"xyz": 258}
     >>> recover_merges(ranks)
@@ -508,8 +512,8 @@ def recover_merges(ranks: Mapping[bytes, int]) -> tuple[dict[tuple[bytes, bytes]
 
         def joined(left: bytes, right: bytes, below: int = rank) -> tuple[int, bytes] | None:
             text = left + right
-            found = ranks.get(text)
-            return None if found is None or found >= below else (found, text)
+            own = ranks.get(text)
+            return None if own is None or own >= below else (own, text)
 
         parts = merge((BYTES[byte] for byte in piece), joined)
         if len(parts) == 2:

@@ -6,20 +6,20 @@ vocabulary free of variants: without it, a frequent word would be learned once w
 ("dog", "dog.", "dog!", "dog?").
 
 The rule is a regular expression. It is matched again and again, each time where the last match ended, and the
-matches are the chunks. The first alternative that matches is taken, even if a later one is longer. The
+matches are the chunks. The first alternative that matches is taken, even if a later one would match more. The
 patterns here match at every place of every text: each character is a letter, a number, whitespace or none of
-these, and each of the four has an alternative that needs nothing else. So no text is lost. (A pattern of your
-own may leave something out; `ByteLevel` then loses it, as tiktoken and minbpe do.)
+these, and for each of the four there is an alternative that a single such character satisfies. So no text is
+lost. (A pattern of your own may leave something out; `ByteLevel` then loses it, as tiktoken and minbpe do.)
 
 >>> cut(PATTERNS["gpt2"], "Hello world, it's 2024!")
 ['Hello', ' world', ',', ' it', "'s", ' 2024', '!']
 >>> cut(PATTERNS["cl100k"], "Hello world, it's 2024!")
 ['Hello', ' world', ',', ' it', "'s", ' ', '202', '4', '!']
 
-A word keeps the space in front of it, so that "world" in the middle of a text is one chunk, and no piece
-has to be spent on the space alone. Several spaces leave their last one to the word, and are a chunk
-themselves; this is what `\s+(?!\S)` says: whitespace that nothing else follows, so the match gives one
-character back if a word comes next.
+A word keeps the space in front of it, so that "world" in the middle of a text is one chunk, and no id has to
+be spent on the space alone. Of several spaces, the last goes to the word, and the others are a chunk
+themselves. `\s+(?!\S)` does this: it matches whitespace that only whitespace may follow, so if a word comes
+next, the match gives its last character back.
 
 >>> cut(PATTERNS["gpt2"], "if x:\n    return y")
 ['if', ' x', ':', '\n   ', ' return', ' y']
@@ -48,16 +48,16 @@ _ENDINGS = r"(?i:'(?:[sdmt]|ll|ve|re))"
 """The same in capitals, too; `(?i:...)` also takes the long s for an s: ſ (U+017F)."""
 
 _LAST_SPACE_GOES_ON = r"\s+(?!\S)"
-"""Whitespace, but for its last character if something else follows it."""
+"""Whitespace, except for its last character if something else follows."""
 _SPACES = r"\s+"
-"""What is left of whitespace then: one character that the chunk after it does not begin with."""
+"""The whitespace that remains: one character, with which the next chunk does not begin."""
 _LINES = r"\s*[\r\n]+"
 """Whitespace up to its last line break, so that indentation does not depend on how many lines are empty."""
 
 _WHOLE_END = r"\s+\Z"
 """Whitespace at the end of the text in one chunk, even after a line break. tiktoken's pattern for GPT-4
-has this part, those that were made after its model do not. GPT-4's ids are the same without it, because none
-of its pieces has whitespace after its last line break; the ids of another vocabulary may not be."""
+has this part; the patterns derived from it do not. GPT-4's ids are the same without it, because none of its
+pieces has whitespace after its last line break. The ids of another vocabulary may differ."""
 
 _ANY_BUT_WORD = r"[^\r\n\p{L}\p{N}]?"
 """One character of any kind in front of a word, not only a space: a tab, a bracket, an underscore."""
@@ -103,7 +103,7 @@ def _by_case(endings: str, numbers: str) -> tuple[str, ...]:
 
 
 _SHORT_NUMBERS = r"\p{N}{1,3}"
-"""Three digits at most: all numbers up to 999 are pieces, and no long one is by chance."""
+"""Three digits at most: all numbers up to 999 are pieces, and no longer number is one by chance."""
 _DIGITS = r"\p{N}"
 """One digit at a time, so that a number of any length is written in the same way."""
 
@@ -119,8 +119,8 @@ PATTERNS = MappingProxyType(
 )
 """The patterns by the names of their models.
 
-Libraries spell some of them differently, above all with possessive repeats (`\\p{L}++`), which try less
-before they give up. Those match the same: what follows a repeat here never begins with what it repeats.
+Libraries spell some of them differently, above all with possessive repeats (`\\p{L}++`), which never give
+characters back. They match the same, because what follows such a repeat never begins with what it repeats.
 """
 
 
@@ -146,8 +146,8 @@ def compiled(pattern: str) -> Any:
 def matches(pattern: str, text: str) -> Iterator[Any]:
     """The matches that are chunks.
 
-    An empty match is none, and the next one begins after the character there, as with tiktoken's library for
-    patterns. (The package regex would look for a longer match at the same place.)
+    An empty match does not count, and the search continues after the next character, as in the library that
+    tiktoken uses. (The package regex would look for a longer match at the same place.)
 
     >>> [match.group() for match in matches("a*?|b", "ab ba")]
     []

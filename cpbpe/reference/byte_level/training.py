@@ -1,14 +1,13 @@
 r"""How byte-level BPE is trained, as minbpe or as tokenizers does it, to be read from top to bottom.
 
-Training is what `cpbpe/reference/training.py` says: the most frequent pair becomes a piece, again and again,
-and the same loop does it. The rest is simpler here. All 256 bytes are pieces, so no rare characters are left
-out, and the pattern has cut the text into chunks, so there are no rules about what a piece may hold. There
-are two ideas:
+As in `cpbpe/reference/training.py`, the most frequent pair becomes a piece, again and again, and the same
+loop does it. The rest is simpler here. All 256 bytes are pieces, so no rare characters are left out, and the
+pattern has cut the text into chunks, so there are no rules about what a piece may hold. There are two ideas:
 
 1. **Count chunks, not text.** Nothing merges across a cut, so equal chunks are counted together.
    (`count_chunks`)
 2. **Ties need a rule.** Two pairs are often equally frequent, and libraries choose differently. Everything
-   that follows depends on the choice, so whoever wants the merges of a library must know its rule. (`TIES`)
+   that follows depends on the choice, so to get the merges of a library one needs its rule. (`TIES`)
 
 A corpus small enough to follow by hand; 97 is `a`, 98 is `b`:
 
@@ -41,19 +40,19 @@ from cpbpe.text.utf8 import BYTE_ORDER
 TIES = ("minbpe", "tokenizers")
 """Which of several most frequent pairs is merged.
 
-"minbpe": the one that comes first in the text as it is at that moment. So does the code of Andrej
-Karpathy's lecture, and what tiktoken has for teaching: both go through the text, and keep the first of the
-pairs with the highest count.
+"minbpe": the one that comes first in the text, as far as it has been merged. The code of Andrej Karpathy's
+lecture and tiktoken's educational code do this: both go through the text, and keep the first of the pairs
+with the highest count.
 
-"tokenizers": the one whose left symbol has the smallest id, then whose right symbol has. So does Hugging
-Face's library of this name; its ids are those of the bytes in GPT-2's order (`BYTE_ORDER`), then the
-merges.
+"tokenizers": the one whose left symbol has the smallest id; if there are several, the one whose right symbol
+has. Hugging Face's library of this name does this; its ids are those of the bytes in GPT-2's order
+(`BYTE_ORDER`), then those of the merges.
 """
 
 
 @dataclass(frozen=True)
 class LearnedMerges:
-    """What training has found out, merge by merge. The bytes have the ids 0 to 255, the merges follow."""
+    """What training has learned, merge by merge. The bytes have the ids 0 to 255; the merges follow."""
 
     pairs: list[tuple[int, int]] = field(default_factory=list)
     """The two ids that each merge joins."""
@@ -62,12 +61,12 @@ class LearnedMerges:
     counts: list[int] = field(default_factory=list)
     """How often the pair occurred when it was merged."""
     shortened: list[int] = field(default_factory=list)
-    """By how many symbols each merge made the text shorter: like `counts`, but places that overlap once."""
+    """How many symbols the text lost in each merge: `counts`, except that overlapping places count once."""
 
     def ranks(self, byte_order: Sequence[int] = range(256)) -> dict[bytes, int]:
-        """The pieces and their ranks: bytes first, in this order, then the merges. `ByteLevel` takes them.
+        """The pieces and their ranks, for `ByteLevel`: first the bytes in the order given, then the merges.
 
-        OpenAI's ranks have the bytes in GPT-2's order, `BYTE_ORDER`; minbpe's in their own.
+        OpenAI's ranks have the bytes in GPT-2's order, `BYTE_ORDER`; minbpe's have them in numerical order.
         """
         return {
             piece: rank for rank, piece in enumerate([*(bytes([byte]) for byte in byte_order), *self.pieces])
@@ -81,9 +80,9 @@ class Limits:
     min_frequency: int = 0
     """Pairs that are rarer than this."""
     max_length: int = 0
-    """Pairs of more bytes than this, except those of two bytes; 0 for no limit."""
+    """Pairs of more bytes than this, except pairs of single bytes; 0 means no limit."""
     forbidden: Collection[bytes] = ()
-    """Pairs with one of these texts. A piece with the text of a special token could be taken for that."""
+    """Pairs with one of these texts, so that no piece can be taken for the special token of that text."""
 
 
 # --- Idea 1: count chunks, not text ---------------------------------------------------------------
@@ -116,9 +115,9 @@ def learn(
 ) -> LearnedMerges:
     """The first `merges` merges of counted chunks; fewer if no pair is left.
 
-    `merges_of` in `cpbpe/reference/training.py` merges; all libraries that are named here count pairs as it
-    does. Chunks are in the order of their first appearance, so what comes first among the distinct chunks
-    comes first in the whole text.
+    `merges_of` in `cpbpe/reference/training.py` does the merging; all libraries that are named here count
+    pairs as it does. Chunks must be in the order of their first appearance, so that the pair that comes first
+    among the distinct chunks also comes first in the whole text.
 
     `progress` is called after each merge with its number, its pair, its text and its count.
     """
@@ -181,7 +180,7 @@ class ReferenceByteCounter(WordCounter):
 
 
 def learn_words(words: Words, spec: ByteLearnSpec, progress: Progress | None = None) -> Learned:
-    """Learn merges from words. `learn` numbers bytes by their values; here `byte_order` says their ids."""
+    """Learn merges from words. `learn` uses byte values as ids; here they become those of `byte_order`."""
     if spec.ties == "tokenizers" and spec.byte_order != bytes(BYTE_ORDER):
         raise ValueError('ties="tokenizers" is defined for bytes in the order of GPT-2')
     total = check_size(words)

@@ -1,10 +1,10 @@
 r"""Words that end in `</w>`: the original form of BPE for text, and CLIP's, which does the same with bytes.
 
 BPE came to language models in a paper on translation (Sennrich, Haddow and Birch, 2016). There, a text is a
-list of words with spaces between them, and the spaces are no part of any piece. To tell where words end,
-the last character of each is marked, so that `est</w>` in "lowest" is another piece than `est` in "estate".
-GPT-2 turned this round: the space is a part of the word after it (`patterns.py`), and text can be restored
-exactly. Here, all whitespace becomes one space, and CLIP writes everything in small letters, too.
+list of words with spaces between them, and no piece contains a space. To tell where words end, the last
+character of each is marked, so that `est</w>` in "lowest" is another piece than `est` in "estate". GPT-2
+turned this round: the space is a part of the word after it (`patterns.py`), so text can be restored exactly.
+With `</w>` it cannot: all whitespace becomes one space, and CLIP also turns everything into lower case.
 
 >>> words = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 >>> merges = learn_pairs(words, 6)
@@ -13,15 +13,14 @@ exactly. Here, all whitespace becomes one space, and CLIP writes everything in s
 >>> merge_word("lowest", {pair: rank for rank, pair in enumerate(merges)})
 ['lo', 'west</w>']
 
-At the end there are two tokenizers of a few lines, whose pieces are single characters, or whole words. Why
-nobody uses them:
+The file ends with two tokenizers of a few lines, one whose pieces are single characters and one whose pieces
+are whole words. They show the two extremes between which every tokenizer chooses.
 
-Every tokenizer chooses a point between two ends. With characters as pieces, nothing is unknown that was
-seen once and the vocabulary is small; but texts are long, and the model has to learn again and again that
-c, a and t are a cat. With words as pieces, texts are short; but "cats" has nothing in common with "cat",
-the vocabulary has no end, and what is not in it is lost. BPE starts at the first end, and goes as far
-towards the second one as its vocabulary allows: frequent words are one piece, rare ones several, and none
-is lost.
+With characters as pieces, every character of the corpus is known and the vocabulary is small; but texts are
+long, and the model has to learn again and again that c, a and t are a cat. With words as pieces, texts are
+short; but "cats" has nothing in common with "cat", the vocabulary has no end, and what is not in it is lost.
+BPE starts at the first extreme, and goes as far towards the second as its vocabulary allows: frequent words
+are one piece, rare ones several, and none is lost.
 
 >>> corpus = "the cat sat on the mat"
 >>> characters, words = CharacterLevel(corpus), WordLevel(corpus)
@@ -54,7 +53,7 @@ Pair = tuple[str, str]
 
 
 def first_symbols(word: str) -> list[str]:
-    """The symbols that a word begins as.
+    """The symbols that a word starts as.
 
     >>> first_symbols("low")
     ['l', 'o', 'w</w>']
@@ -75,8 +74,8 @@ def merge_word(word: str, ranks: Mapping[Pair, int]) -> list[str]:
 def learn_pairs(words: Mapping[str, int], merges: int) -> list[Pair]:
     """The merges of counted words. Of equally frequent pairs, the one that sorts last is merged.
 
-    This is the algorithm of the paper as it stands there: after each merge, everything is counted anew. The
-    rule for ties is that of the authors' program, subword-nmt.
+    This is the algorithm exactly as in the paper: after each merge, everything is counted anew. The rule for
+    ties is that of the authors' program, subword-nmt.
     """
     split = {word: first_symbols(word) for word in words}
     learned: list[Pair] = []
@@ -95,7 +94,7 @@ def learn_pairs(words: Mapping[str, int], merges: int) -> list[Pair]:
 
 
 class Clip:
-    """CLIP's tokenizer, of which models that draw images from text are built.
+    """CLIP's tokenizer, which many models that generate images from text use.
 
     Its vocabulary has the 256 bytes in GPT-2's letters, the same with `</w>`, the merges, and two special
     tokens.
