@@ -1,7 +1,7 @@
-"""The texts of files, in the order of the files: what training, packing and the command have in common.
+"""The texts of files, in the order of the files. Training, packing and the command share this file.
 
-`Files` are the files that a user names, and what is in them: parts of texts, or records. `Documents` are made
-of these: each a text of its own, in blocks of a few megabytes. `cpbpe.training.corpus` makes sentences.
+`Files` are the files that a user names; they are read as parts of text or as records. `Documents` makes
+documents of these, in blocks of a few megabytes; `cpbpe.training.corpus` makes sentences of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = str | os.PathLike[str]
 
 
 class Files:
-    """Files with texts, found but not yet read. The constructor raises what needs no reading."""
+    """Files with texts, not yet read. The constructor raises all errors that show without reading."""
 
     def __init__(
         self,
@@ -34,10 +34,10 @@ class Files:
     ):
         """`paths`: files, directories and globs; "-" is the standard input.
 
-        `format` is that of all files, one of `FORMATS`; None: as their names say. `field`: where the text of
+        `format`: that of all files, one of `FORMATS`; None: as their names say. `field`: where the text of
         a JSON object is. `column`: the column of a table, by name or by number, from 1; None: "text". (A .csv
-        file needs it, if `format` does not say csv. By number, csv and tsv have no line of names.) `raw`:
-        there are only files, which are taken as they are, whatever they look like, even compressed.
+        file needs it unless `format` says csv. If it is a number, csv and tsv have no line of names.) `raw`:
+        all paths are those of files, which are read as they are, even if they look compressed.
         """
         if format is not None and format not in FORMATS:
             raise CorpusError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -67,7 +67,7 @@ class Files:
         self.begin()
 
     def begin(self, first_file: int = 0) -> None:
-        """Count what is read from here on."""
+        """Start counting anew what is read; the files before `first_file` count as read."""
         self.marked: list[str] = []
         """Text files, as far as read, that begin with a byte order mark."""
         self.read = sum(os.path.getsize(path) for path in self.files[:first_file] if path != "-")
@@ -89,12 +89,12 @@ class Files:
         self.read += size
 
     def mark(self, name: str, beginning: bytes) -> None:
-        """Note whether a file begins with a byte order mark."""
+        """Record the name of a file if it begins with a byte order mark."""
         if beginning.startswith(_BOM):
             self.marked.append(name)
 
     def records_of(self, path: str) -> Iterator[Records]:
-        """The records of one of the files that have them, some at a time."""
+        """The records of one of the files that have records, in batches."""
         if (format := self.format_of(path)) in FOR_PYARROW:
             for column in self.columns_of(path):
                 yield self._counted((column.to_pylist(), []))
@@ -108,7 +108,7 @@ class Files:
         return map(self._counted, read_table(name, file_parts, format, self._column))
 
     def columns_of(self, path: str) -> Iterator[Column]:
-        """The texts of one of the files that pyarrow reads, as arrays. Who takes them counts the nulls."""
+        """The texts of one of the files that pyarrow reads, as arrays. The caller counts the nulls."""
         before, size = self.read, os.path.getsize(path)
         read = read_parquet if self.format_of(path) == "parquet" else read_arrow
         for texts, thousandths in read(path, self._column):
@@ -134,11 +134,11 @@ class DocumentBlock:
     first: int
     """The number of the first document in its file, from 1: in text and JSON Lines that of its line."""
     texts: list[bytes]
-    """The documents. What is in `absent` is b"" here."""
+    """The documents; b"" at the indices in `absent`."""
     ended: bool = True
     """Whether the last line of the block ended with a newline, so that a file can be restored exactly."""
     absent: list[int] = field(default_factory=list)
-    """The indices of `texts` that are no documents: null, or an empty line between records."""
+    """The indices in `texts` of what is not a document: a null, or an empty line between records."""
 
     def where(self, index: int) -> str:
         """Where one of the documents is, for people."""
@@ -146,7 +146,7 @@ class DocumentBlock:
 
 
 class Documents(Files):
-    """The documents of files: a line of a text file, or the whole file; or a record of another one.
+    """The documents of files: the lines of text files, or whole text files, and the records of other files.
 
     Nothing is stripped from them, and their bytes need not be UTF-8.
 
@@ -178,7 +178,7 @@ class Documents(Files):
                 )
 
     def texts(self) -> Iterator[bytes]:
-        """All documents, one by one, without records that have none."""
+        """All documents, one by one, without the entries in `absent`."""
         for block in self.blocks():
             absent = set(block.absent)
             yield from (text for index, text in enumerate(block.texts) if index not in absent)
@@ -214,9 +214,9 @@ class Documents(Files):
             yield DocumentBlock(number, name, first, [])
 
     def lines_of(self, number: int) -> Iterator[bytes] | None:
-        """The lines of one file, if these are its documents: in parts that end where a line ends.
+        """The lines of one file, in parts that end where a line ends; None if lines are not its documents.
 
-        It is much less work to find lines than to make an object of each.
+        Finding lines in a part is much less work than making an object of each line.
         """
         path = self.files[number]
         if self._whole or self.format_of(path) != "text":

@@ -28,7 +28,7 @@ PART_BYTES = 4 << 20
 def parts(
     path: str, advanced: Callable[[int], object], *, raw: bool = False, any_text: bool = False
 ) -> Iterator[bytes]:
-    """The content of a file in parts. `advanced` is called with the number of bytes read.
+    """Yield the content of a file in parts. `advanced` is called with the number of bytes read.
 
     `raw` files are taken as they are, whatever they look like. With `any_text` only files that certainly are
     not text are refused.
@@ -65,7 +65,7 @@ def parts(
 def shortened(
     file_parts: Iterable[bytes], longest: int, left_away: Callable[[int], object]
 ) -> Iterator[bytes]:
-    r"""The same parts, but once a line is longer than `longest`, the rest of it is dropped.
+    r"""Yield the same parts, but drop the rest of a line once it is longer than `longest`.
 
     Lines that long are not counted anyway, so a line of any length takes little memory. `left_away` is called
     with the number of bytes dropped, before the part in which the line ends.
@@ -188,7 +188,7 @@ class Decompressed:
         self._begin = 0  # where in the file the current stream begins
 
     def read(self, size: int) -> bytes:
-        """About this many bytes; none at the end. EOFError if the file is cut off."""
+        """Return about this many bytes, or none at the end. Raise EOFError if the file is cut off."""
         parts: list[bytes] = []
         length = 0
         while length < size:
@@ -214,7 +214,7 @@ class Decompressed:
         return bool(self._input)
 
     def _next_stream(self) -> Any:
-        """The stream that follows, or None at the end of the file. There may be NUL bytes between streams."""
+        """The next stream, or None at the end of the file. There may be NUL bytes between streams."""
         while True:
             if self._streams:
                 self._input = self._input.lstrip(b"\0")
@@ -289,8 +289,8 @@ class _Gzip:
 class _Zstandard:
     """A frame of a Zstandard file, read with the package zstandard.
 
-    It returns everything that the data decompresses to, which could be 30,000 times as much. So it is given
-    little at a time: a block has at least 4 bytes and decompresses to at most 128 KB.
+    The package returns all that its input decompresses to, which can be 30,000 times as long. So it gets
+    little input at a time: a block has at least 4 bytes and decompresses to at most 128 KB.
     """
 
     STEP = 1 << 9
@@ -322,11 +322,11 @@ class _Zstandard:
 
 
 def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Generator[R, None, None]:
-    """The results of the work on all parts.
+    """Yield the results of the work on all parts, in the order of the parts.
 
-    Each part is worked on by one thread as a whole: so what is between the calls of the core, such as making
-    lists, runs beside the core as well. No more parts are in memory than keep the threads busy. No thread is
-    alive after the last result, or once the iterator is closed.
+    One thread does all the work on a part. So what happens between calls of the core, such as making lists,
+    also runs while other threads are in the core. Only as many parts are in memory as keep the threads busy.
+    No thread is alive after the last result, or once the iterator is closed.
 
     >>> list(in_order(range(5), lambda number: number * number, 2))
     [0, 1, 4, 9, 16]

@@ -150,8 +150,8 @@ def _shown(path: str) -> str:
 
 
 def _hint(path: str) -> str:
-    """What was meant, perhaps, by a path that does not exist."""
-    if re.match(r"[a-z][a-z0-9]+:/", path, re.IGNORECASE):  # as Path writes an address, too
+    """A guess at what was meant by a path that does not exist."""
+    if re.match(r"[a-z][a-z0-9]+:/", path, re.IGNORECASE):  # one slash, because Path shortens "://" to ":/"
         return "; cpbpe downloads nothing, give a file"
     if len(path.split()) > 3:
         way = advised("give a list of texts", "write it to a file, or pipe it in and give -")
@@ -255,9 +255,9 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _matching(pattern: str, found: Found) -> list[str]:
-    """The paths that match a pattern, as `glob.glob` finds them; but folders that cannot be read are errors.
+    """The paths that match a pattern, as in `glob.glob`, except that folders that cannot be read are errors.
 
-    `**` enters each folder once, whatever links there are.
+    `**` enters each folder once, even if links lead to it again.
     """
     drive, rest = os.path.splitdrive(pattern)
     names = rest.replace(os.altsep, os.sep) if os.altsep else rest
@@ -294,20 +294,20 @@ def _is_folder(path: str) -> bool:
 
 # --- What kind of file it is ----------------------------------------------------------------------
 #
-# Training on files that are not text would raise no error, so their kind is checked before. The phrases end
-# messages that begin with the name of the file.
+# Training on files that are not text would raise no error, so their kind is checked first. The phrases
+# below end messages that begin with the name of the file.
 
 FORMATS = ("text", "tsv", "csv", "jsonl", "parquet", "arrow")
 """The formats of a file."""
 
 FOR_PYARROW = ("parquet", "arrow")
-"""Those that pyarrow reads: from a file, that is, and not from a pipe."""
+"""The formats that pyarrow reads. It needs a file; it cannot read a pipe."""
 
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 """Files whose names end like this are decompressed."""
 
 BINARY = "is not text"
-"""Said about files of which nothing else is known."""
+"""The phrase for files about which nothing else is known."""
 
 HEAD_BYTES = 8192
 """How many bytes of a file are checked to find out whether it is text."""
@@ -353,7 +353,7 @@ _MAGIC = (
 )
 _BEGINNINGS = tuple(magic for magic, _ in _MAGIC)
 _FOR_PYTHON = (b"\x93NUMPY", b"SQLite format 3\0", b"\x89HDF\r\n\x1a\n")
-"""Of these, what is said after the semicolon is something to do in Python."""
+"""The beginnings for which the advice after the semicolon is about Python, so the command gives another."""
 _LFS = b"version https://git-lfs.github.com/"
 
 
@@ -390,7 +390,7 @@ def named_as_no_text(path: str, column_named: bool = False) -> str | None:
 def is_no_text(head: bytes, any_text: bool = False) -> str | None:
     r"""What a file is if its first bytes show that it is not text; None if it may be text.
 
-    `any_text`: the user said that it is text, so the answer is None unless it certainly is not.
+    `any_text`: the user said that it is text, so the result is None unless it certainly is not.
 
     >>> is_no_text(b"a text"), is_no_text(b"\1\0\0\0\2\0\0\0")
     (None, "is not text, because it holds NUL bytes; format='text' takes its lines as they are")

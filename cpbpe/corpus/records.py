@@ -1,4 +1,4 @@
-"""Records in files, each of which has a text: JSON Lines, tables, and Parquet and Arrow, with pyarrow.
+"""Reading the texts of records: from JSON Lines, from tables and, with pyarrow, from Parquet and Arrow.
 
 Every error names the file and the line or row. A record whose text is null becomes None.
 """
@@ -21,11 +21,11 @@ from cpbpe.lazy import importing
 from cpbpe.spelling import given
 
 Records = tuple[list[bytes | None], list[int]]
-"""Texts of consecutive records, and the indices of those that are no records but empty lines (None, too)."""
+"""The texts of consecutive records, None for a null or an empty line, and the indices of the empty lines."""
 Column = Any
-"""An array of pyarrow, of large_binary: invalid UTF-8 is treated as in any other file."""
+"""A pyarrow array of large_binary rather than of str, so that it can hold invalid UTF-8, as files can."""
 Columns = Iterator[tuple[Column, int]]
-"""Texts, and how much of the file has been read: in thousandths."""
+"""Texts, and how much of the file has been read, in thousandths."""
 
 _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
 
@@ -110,7 +110,7 @@ _BATCH_ROWS = 1 << 14
 def read_table(name: str, file_parts: Iterable[bytes], format: str, column: str | int) -> Iterator[Records]:
     r"""The texts of a table, in batches: csv, whose cells can be in quotes, or tsv, whose cells cannot.
 
-    A column is named as the first line names it, or given by its number, from 1, if no line names it.
+    The column is given by its name in the first line or, if there is no line of names, by its number, from 1.
 
     >>> list(read_table("a.csv", [b'id,text\n1,"a, ', b'b"\n2,c\n'], "csv", "text"))
     [([b'a, b', b'c'], [])]
@@ -169,7 +169,7 @@ def _place(name: str, names: list[str], column: str) -> int:
 
 
 def _lines(file_parts: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a file with their ends. Bytes that are not UTF-8 come through as half surrogates."""
+    """The lines of a file with their ends. Bytes that are not UTF-8 become lone surrogates."""
     first = True
     for lines in whole_lines(file_parts):
         text = lines.decode("utf-8", "surrogateescape")
@@ -184,7 +184,7 @@ def _plain(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    # The process has one limit, and another thread may be reading, too: so it is not lowered again.
+    # The limit is that of the process. It stays raised, because another thread may be reading, too.
     csv.field_size_limit((1 << 31) - 1 if sys.platform == "win32" else sys.maxsize)
     reader = csv.reader(lines, strict=True)
     while True:
@@ -203,9 +203,9 @@ def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 # --- Parquet and Arrow -------------------------------------------------------------------------------
 
 _ROWS = 4096
-"""At most this many rows are read at a time: how large they are is known only afterwards."""
+"""The most rows that are read at a time, because their size is known only afterwards."""
 _FILE = b"ARROW1\0\0"
-"""How an Arrow file begins. What begins otherwise is a stream, if it is anything."""
+"""How an Arrow file begins. Anything else is read as a stream."""
 
 
 def read_parquet(path: str, column: str | int) -> Columns:
@@ -224,7 +224,7 @@ def read_parquet(path: str, column: str | int) -> Columns:
 
 
 def _rows_at_once(metadata: Any, name: str) -> int:
-    """How many rows have about `PART_BYTES`, as far as the file says how large its texts are."""
+    """How many rows have about `PART_BYTES`, going by the sizes that the file records."""
     size = rows = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -242,7 +242,7 @@ def read_arrow(path: str, column: str | int) -> Columns:
         with open(path, "rb") as opened:
             is_file = opened.read(len(_FILE)) == _FILE
             size = opened.seek(0, 2)
-        # Mapped, not read: a batch can be as large as the file, and is taken in slices.
+        # The file is mapped, not read, and batches are sliced, because a batch can be as large as the file.
         with pyarrow.memory_map(path) as mapped:
             reader = (ipc.open_file if is_file else ipc.open_stream)(mapped)
             place = _checked_column(path, reader.schema, column)
@@ -273,7 +273,7 @@ def _imported(path: str, name: str) -> Any:
 
 @contextmanager
 def _errors_named(path: str, kind: str, row: Callable[[], int]) -> Iterator[None]:
-    """Errors of pyarrow, of which a damaged file raises many kinds, as one kind that names the file."""
+    """Turn the many kinds of errors that pyarrow raises for damaged files into one that names the file."""
     try:
         yield
     except (CorpusError, MemoryError):
@@ -354,9 +354,9 @@ def gathered(columns: Iterable[Column]) -> Iterator[Column]:
 
 
 def as_lines(column: Column) -> tuple[bytes, list[int] | None]:
-    r"""The lines of all texts, and how many each text has; None if that is one. Nulls have none.
+    r"""The lines of all texts, and how many lines each text has; None if each has one. Nulls have none.
 
-    This makes no object of a text, which takes as long as to count its words if it is short.
+    No Python object is made of a text: for a short text, that takes as long as counting its words.
 
     >>> import pyarrow
     >>> as_lines(pyarrow.array([b"a", b"b\n"], pyarrow.large_binary()))
@@ -377,7 +377,7 @@ def as_lines(column: Column) -> tuple[bytes, list[int] | None]:
 
 
 def as_a_line_each(column: Column) -> bytes | None:
-    r"""Texts, none of them null, as lines, without the line breaks at their ends; None if one has others.
+    r"""Texts, none of them null, as one line each, without line breaks at their ends; None if one has others.
 
     >>> import pyarrow
     >>> as_a_line_each(pyarrow.array([b"a", b"", b"\rb\r\n\n"], pyarrow.large_binary()))
@@ -389,7 +389,7 @@ def as_a_line_each(column: Column) -> bytes | None:
         from pyarrow import compute
     lines = _joined(column)
     if lines.count(b"\n") != len(column) or b"\r\n" in lines:
-        # They need not be UTF-8, and nothing looks whether they are.
+        # The texts need not be UTF-8, and nothing here checks that they are.
         strings = column.view(pyarrow.large_string())
         stripped = compute.ascii_rtrim(strings, characters="\r\n").view(pyarrow.large_binary())
         lines = _joined(stripped)

@@ -33,7 +33,7 @@ class Offsets:
     """Where each document of a shard begins and ends, taken from the values that a format stores."""
 
     def __init__(self, values: NDArray[Any], total: int, *, unit: int = 1, are_ends: bool = False):
-        """`values`: a value for each document, where it begins or ends. `unit`: how many make a token."""
+        """`values`: where each document begins, or ends if `are_ends`. `unit`: a token's size in them."""
         self._values = values
         self._total = total
         self._unit = unit
@@ -48,7 +48,7 @@ class Offsets:
         return np.append(inner, self._total) if end == len(self._values) else inner
 
     def document_at(self, token: int) -> int:
-        """Which document a token belongs to."""
+        """The index of the document that a token belongs to."""
         place = int(np.searchsorted(self._values, token * self._unit, "right"))
         return place if self._are_ends else place - 1
 
@@ -111,7 +111,7 @@ def _write_ends(shard: Shard, file: Checked, dtype: str) -> None:
 
 
 class Megatron(MappedFormat):
-    """Megatron-LM: an indexed dataset of ids, and lengths and pointers. Every document is one sequence.
+    """Megatron-LM: ids, and an index with lengths and pointers. Every document is one sequence.
 
     The path for Megatron's `--data-path` is the one without `.bin`.
     """
@@ -122,9 +122,9 @@ class Megatron(MappedFormat):
 
     magic = b"MMIDIDX\0\0"
     codes: ClassVar = {"uint16": 8, "int32": 4}
-    """The numbers of types in the index. There is none for uint32."""
+    """The code of each type in the index. There is none for uint32."""
     least_int32 = 65_500
-    """Megatron takes int32 from this size of the vocabulary on."""
+    """The smallest vocabulary size for which Megatron takes int32."""
     step = 1 << 20
 
     def dtype(self, vocab_size: int) -> str:
@@ -144,7 +144,7 @@ class Megatron(MappedFormat):
         shard.take_tokens(ids)
 
     def offsets(self, path: str, documents: int, tokens: int) -> Offsets:
-        """From the pointers. They are not aligned in the file, which numpy does not mind."""
+        """Map the pointers. They are not aligned in the file, but numpy can read them anyway."""
         with open(path, "rb") as file:
             head = file.read(len(self.magic) + 9)
         begin = len(head) + 16 + 4 * documents
@@ -156,9 +156,9 @@ class Megatron(MappedFormat):
 
 
 class Datatrove(MappedFormat):
-    """datatrove: ids, the ends of documents, and what people want to know.
+    """datatrove: ids, the ends of documents, and a few facts for people.
 
-    Each split has a folder of its own, because datatrove reads all the `.ds` files of one.
+    Each split has a folder of its own, because datatrove reads all the `.ds` files in a folder.
     """
 
     name = "datatrove"
@@ -196,9 +196,9 @@ def in_words(tokens: int) -> str:
 class Dolma(MappedFormat):
     """Dolma and OLMo: ids, and a table with a line for each document.
 
-    In spite of its name, the first file has no header of numpy: OLMo maps it as raw ids. The columns of the
-    table are the begin and the end of the document in ids, a name for it, its file and its line or record
-    there.
+    Although its name ends in .npy, the first file has no numpy header: OLMo maps it as raw ids. The columns
+    of the table are where the document begins and ends in the ids, a name for it, its file, and its line or
+    record in that file.
     """
 
     name = "dolma"
@@ -208,7 +208,7 @@ class Dolma(MappedFormat):
 
     def write(self, shard: Shard) -> None:
         ids, table = shard.names
-        # Neither a name nor a time in the header of gzip: the same documents give the same bytes.
+        # The gzip header has neither a name nor a time, so that the same documents give the same bytes.
         with gzip.GzipFile("", "wb", 6, shard.create(table), mtime=0) as packed:
             for chunk in shard.chunks():
                 lines = io.StringIO(newline="")
@@ -221,7 +221,7 @@ class Dolma(MappedFormat):
         shard.take_tokens(ids)
 
     def offsets(self, path: str, documents: int, tokens: int) -> Offsets:
-        """From the table, which cannot be mapped: 8 bytes of memory for each document."""
+        """Read the table, which cannot be mapped. The result takes 8 bytes of memory for each document."""
         with gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as lines:
             ends = np.fromiter((int(row[1]) for row in csv.reader(lines)), "<i8", documents)
         return Offsets(ends, tokens, are_ends=True)
@@ -245,10 +245,10 @@ class Mds(Format):
     most_bytes = 1 << 32
     """Offsets are uint32."""
     dimension = 1 << 2
-    """The number of dimensions, above the two bits that say how wide their lengths are."""
+    """How a shape begins: the number of dimensions, 1, above two bits for the width of lengths."""
 
     def dtype(self, vocab_size: int) -> str:
-        """What llm-foundry writes: PyTorch does little with unsigned integers."""
+        """int32, as llm-foundry writes, because PyTorch supports few operations on unsigned integers."""
         return "int32"
 
     def check(self, shard_bytes: int | None) -> None:
@@ -332,7 +332,7 @@ class Parquet(Format):
     usual_size = "100M"
 
     def dtype(self, vocab_size: int) -> str:
-        """int32: PyTorch does little with unsigned integers, and both formats compress or map it well."""
+        """int32, because PyTorch supports few operations on unsigned integers. Both formats store it well."""
         return "int32"
 
     def check(self, shard_bytes: int | None) -> None:
@@ -357,7 +357,7 @@ class Parquet(Format):
                 writer.write_batch(pyarrow.RecordBatch.from_arrays(_columns(shard, chunk), schema=schema))
 
     def _writer(self, file: Any, schema: Any) -> Any:
-        """What writes batches to a file, as pyarrow has it: a context manager with `write_batch`."""
+        """A writer of pyarrow for this format: a context manager with `write_batch`."""
         with importing:
             from pyarrow.parquet import ParquetWriter
         return ParquetWriter(file, schema, compression="zstd")
@@ -389,11 +389,11 @@ def _columns(shard: Shard, chunk: Chunk) -> list[Any]:
     return [ids, pyarrow.array(names, pyarrow.string()), pyarrow.array(chunk.records)]
 
 
-# --- All of them ----------------------------------------------------------------------------------
+# --- All formats ----------------------------------------------------------------------------------
 
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (Npy(), Megatron(), NanoGpt(), Datatrove(), Dolma(), Mds(), Parquet(), Arrow())
 }
 MAPPED = {name: format for name, format in FORMATS.items() if isinstance(format, MappedFormat)}
-"""Those that `PackedTokens` reads."""
+"""The formats that `PackedTokens` reads."""

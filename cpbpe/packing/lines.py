@@ -1,4 +1,4 @@
-r"""Files of text to lines of ids, of pieces, or of JSON, and back: of any size, in order, on several threads.
+r"""Turning files of text, of any size, into lines of ids, of pieces or of JSON, and back, on several threads.
 
 | form | a document becomes |
 | --- | --- |
@@ -39,11 +39,11 @@ FORMS = ("ids", "pieces", "json", "jsonl")
 _LONG = 1 << 23
 """A document of more bytes than this is encoded by all threads together."""
 _TABLE_AFTER_PIECES = 1 << 16
-"""How many ids after those of the pieces have a word in the table."""
+"""How many ids above those of the pieces have a word in the table."""
 _OPEN = b'{"ids":['
-"""How objects begin that hold only ids."""
+"""How an object that holds only ids begins."""
 _SHOWN = 40
-"""This much of a wrong word is shown."""
+"""How many characters of a wrong word messages show."""
 _NUMBERS = 1 << 16
 """Offsets below this have words of their own. Longer texts are left to `json`."""
 
@@ -60,14 +60,14 @@ class Tally:
     """How many ids or pieces."""
 
     def add(self, other: Tally) -> None:
-        """Add those of another part."""
+        """Add the numbers of another part."""
         self.documents += other.documents
         self.bytes += other.bytes
         self.tokens += other.tokens
 
 
 def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool = False) -> Ragged:
-    """The ids of lines. The engine leaves out those that are empty, which have no ids."""
+    """The ids of lines. The engine leaves out empty lines; here they are rows without ids."""
     ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, (None, None, reverse))
     if not len(empty):
         return Ragged(ids, offsets)
@@ -79,7 +79,7 @@ def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool
 
 
 class _LineBlock:
-    """Lines of a text file that nobody has taken apart: a `DocumentBlock` that makes its texts on demand."""
+    """Lines of a text file, not split yet: like a `DocumentBlock` that makes its texts on demand."""
 
     def __init__(self, name: str, first: int, data: bytes):
         self.name = name
@@ -143,7 +143,7 @@ class DocumentEncoder:
         self._seed: int | None = seed
         self._options = options
         self._takes_lines = not offsets and {**tokenizer.bound_options, **options}.keys() <= {"reverse"}
-        tokenizer.encode_arrays([], threads=1, **self._options_at(0))  # errors come before the work
+        tokenizer.encode_arrays([], threads=1, **self._options_at(0))  # raises errors before any work
         self._table_size = min(len(tokenizer), tokenizer.facts.engine.size + _TABLE_AFTER_PIECES)
         words = [self._word(id) for id in range(self._table_size)]
         before, after = (b",\n", b"") if form == "json" else (b"", b"\n")
@@ -171,7 +171,7 @@ class DocumentEncoder:
             self.tally.add(tally)
             self.broken = self.broken or broken
             yield before
-            if self._form == "json":  # what is in front of an object begins with a comma
+            if self._form == "json":  # a comma precedes each object; the first one loses it
                 yield memoryview(lines)[1:] if before else lines
                 before = b""
             else:  # the last newline is held back until it is clear that something follows
@@ -183,7 +183,7 @@ class DocumentEncoder:
             yield before
 
     def _numbered(self, documents: Documents) -> Iterator[tuple[_Block, int]]:
-        """Blocks, and how many documents precede each. Lines stay together if the engine can take them."""
+        """Yield blocks, and how many documents precede each. Lines stay unsplit if the engine takes them."""
         before = 0
         self._ended = True
         documents.begin()
@@ -199,13 +199,13 @@ class DocumentEncoder:
                     self._ended = block.ended
 
     def _options_at(self, number: int) -> dict[str, Any]:
-        """The options for a block before which there are this many documents."""
+        """The options for a block that this many documents precede."""
         if not self._sampled or self._seed is None:
             return self._options if self._seed is None else {**self._options, "seed": self._seed}
         return {**self._options, "seed": self._seed + number}
 
     def _lines(self, part: tuple[_Block, int]) -> tuple[bytes, Tally, str | None]:
-        """The lines for a block; what is in it; and where something is not UTF-8."""
+        """The lines for a block, its tally, and the place of its first document that is not UTF-8."""
         block, number = part
         options = self._options_at(number)
         if isinstance(block, _LineBlock):
@@ -235,7 +235,7 @@ class DocumentEncoder:
         return ids_of_lines(self._tokenizer, block.data, threads, reverse)
 
     def _rows(self, block: DocumentBlock, size: int, options: dict[str, Any]) -> Ragged:
-        """The ids of documents."""
+        """The ids of the documents of a block."""
         texts = block.texts
         threads = self._threads if size > _LONG else 1
         if len(texts) == 1 and threads > 1 and not (self._offsets or self._sampled):
@@ -250,7 +250,7 @@ class DocumentEncoder:
             raise self._named(error, block, options) from error
 
     def _others(self, rows: Ragged, block: _Block, options: dict[str, Any]) -> Others:
-        """The words of ids that the table does not have: those of high ids, and unknown text."""
+        """The words that are not in the table, by the place of their id: of high ids, and of unknown text."""
         words: dict[int, bytes] = {}
         if len(rows.ids) and int(rows.ids.max()) >= self._table_size:
             for place in np.nonzero(rows.ids >= self._table_size)[0].tolist():
@@ -291,16 +291,16 @@ def _line_blocks(number: int, path: str, lines: Iterator[bytes]) -> Iterator[_Bl
         first += block.count
         if block.count > 1:
             yield block
-        else:  # it may be a long one, which is cut for several threads
+        else:  # a single line may be long; then several threads encode it
             yield DocumentBlock(number, block.name, block.first, block.texts, block.ended)
 
 
 class OffsetWriter:
     r"""Writes an object for each text, `before` and `after` included. `json` took ten times as long.
 
-    A line writer puts the same thing between all words of a line, and here it differs. So there is nothing
-    between words; each kind of word has its own beginning. A line consists of the words of its ids, a word
-    that ends them, and two words for each span.
+    A line writer puts the same separator between all words of a line, but here separators differ. So the
+    separator is empty, and words begin with their punctuation. A line consists of the words of its ids, a
+    word that ends them, and two words for each span.
 
     >>> import numpy
     >>> ids, spans = numpy.array([7, 8], numpy.uint32), numpy.array([[0, 1], [1, 3]])
@@ -310,7 +310,7 @@ class OffsetWriter:
     """
 
     def __init__(self, size: int, before: bytes, after: bytes):
-        """`size`: ids are below this, or they are left to `json`."""
+        """`size`: rows with ids of at least this are left to `json`."""
         self._size = size
         self._before = before
         self._after = after
@@ -467,7 +467,7 @@ class LineDecoder:
         return "".join(texts).encode() if self._whole else "".join(f"{text}\n" for text in texts).encode()
 
     def _tally(self, documents: int, text: bytes, tokens: int) -> Tally:
-        """A part's share. The newlines between texts are none of their bytes."""
+        """The tally of a part. Newlines between texts do not count as bytes of text."""
         return Tally(documents, len(text) - (0 if self._whole else documents), tokens)
 
     # --- Ids ----------------------------------------------------------------------------------------
@@ -514,8 +514,8 @@ class LineDecoder:
     def _of_unknown(self, part: _Part) -> tuple[bytes, Tally]:
         """Texts of pieces that are not all in the model: some are added tokens, or unknown text.
 
-        A model without byte fallback leaves unknown text as it is, and so does decoding. With byte fallback
-        there is no such text, so the piece is from somewhere else.
+        Without byte fallback, the piece of unknown text is that text, and decoding gives it back. With byte
+        fallback there is no unknown text, so such a piece comes from another model.
         """
         tokenizer, engine = self._tokenizer, self._tokenizer.facts.engine
         texts: list[str] = []
@@ -540,7 +540,7 @@ class LineDecoder:
 
 
 def _form_of(path: str) -> str:
-    """What a file holds, by its name."""
+    """The form of the lines of a file, by its name."""
     base = path.lower()
     for suffix in (".gz", ".xz", ".bz2", ".zst"):
         base = base.removesuffix(suffix)
@@ -551,7 +551,7 @@ def _of_json(part: _Part) -> tuple[Ids, Places]:
     """The ids of objects, each with a list of ids; or of lists alone."""
     lines = part.lines
     if part.form == "jsonl" and lines.count(_OPEN) == lines.count(b"]}") == lines.count(b"{"):
-        # As `DocumentEncoder` writes them. Ten times as fast as reading JSON; what is otherwise will not do.
+        # Read lines as `DocumentEncoder` writes them, ten times as fast as `json`. Other lines fail a check.
         ids, offsets, wrong = read_ids(lines.replace(_OPEN, b"").replace(b"]}", b"").replace(b",", b" "))
         if wrong is None and len(offsets) - 1 == lines.count(_OPEN):
             return ids, offsets

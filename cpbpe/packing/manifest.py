@@ -1,7 +1,7 @@
 """Where the files of a run are, and its manifest: what was packed, how, and into which shards.
 
-The manifest makes runs comparable, and resumable. It is written again, at once, whenever a shard is whole.
-Between two shards, a smaller file among those that are not whole yet says how far they are.
+Thanks to the manifest, runs can be compared and resumed. It is replaced, in one step, whenever a shard is
+complete. Between two shards, a smaller file in the scratch folder records the progress.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MANIFEST = "cpbpe-pack.json"
 LAYOUT = 1
 """The version of the manifest."""
 STATE = 2
-"""The version of states. Those of another version are not continued from: what is not whole is made again."""
+"""The version of states. States of another version are not used: incomplete shards are made again."""
 _SCRATCH = ".cpbpe-pack"
-"""A folder with what is not whole yet. It is gone when the run has ended."""
+"""The scratch folder, for files that are not complete yet. It is removed when the run has ended."""
 _STATE_FILE = "state.json"
 
 
 class Place:
-    """The paths of a run. What users give is a folder, or a prefix if it ends with "-" or "_".
+    """The paths of a run. Users give a folder, or a prefix of names, which ends with "-" or "_".
 
     >>> Place("tokens").path("train.bin"), Place("data/wiki_").path("train.bin")
     ('tokens/train.bin', 'data/wiki_train.bin')
@@ -37,7 +37,7 @@ class Place:
 
     def __init__(self, out: str | os.PathLike[str]):
         self.out = os.fspath(out)
-        """What users give."""
+        """The folder or prefix, as the user gave it."""
         if not isinstance(self.out, str) or not self.out or "\0" in self.out:
             raise TypeError(f"{named('out')} must be the path of a folder, not {out!r}")
         if self.out == "-":
@@ -59,7 +59,7 @@ class Place:
         return self._base + name
 
     def scratch(self, name: str = "") -> str:
-        """The path of a file that is not whole yet."""
+        """The path of a file that is not complete yet."""
         return os.path.join(self._base + _SCRATCH, name)
 
     def exists(self) -> bool:
@@ -78,13 +78,13 @@ class Manifest:
     sources: list[dict[str, Any]]
     """What is known about each file; `path` is None for texts from an iterable."""
     shards: list[dict[str, Any]] = field(default_factory=list)
-    """The shards that are whole, with their files."""
+    """The shards that are complete, with their files."""
     state: dict[str, Any] | None = None
-    """How far everything was when the last of them was whole."""
+    """The state of the run when the last of these shards was complete."""
     indexes: list[dict[str, Any]] = field(default_factory=list)
     """Files that list the shards, for formats that have one."""
     summary: dict[str, Any] | None = None
-    """What was done in all; None until the run has ended."""
+    """The totals of the run; None until it has ended."""
     cpbpe: str = __version__
     """The version that began the run."""
     layout: int = LAYOUT
@@ -110,19 +110,19 @@ class Manifest:
         return cls(**values)
 
     def save(self, place: Place) -> None:
-        """Write it, replacing an older one at once."""
+        """Write the manifest, replacing an older one in one step."""
         write_all({place.manifest: (json.dumps(asdict(self), indent=1) + "\n").encode()})
 
     def begin(self, place: Place) -> None:
-        """Write it if it is not there: before the first files that it has to answer for.
+        """Write the manifest if there is none. This must come before the first files that it describes.
 
-        Before that, nothing of a run is left that would refuse another one.
+        A run that fails before this leaves nothing behind that would make another run fail.
         """
         if not place.exists():
             self.save(place)
 
     def save_state(self, place: Place, state: dict[str, Any]) -> None:
-        """Write how far the shards are that are not whole yet."""
+        """Save the progress of the shards that are not complete yet."""
         self.begin(place)
         values = {"shards": len(self.shards), "state": state}
         write_all({place.scratch(_STATE_FILE): json.dumps(values).encode()})
@@ -130,7 +130,9 @@ class Manifest:
     def states(self, place: Place) -> list[dict[str, Any]]:
         """The states to continue from, the latest first. Whether their files are there is not checked."""
         states = [self.state]
-        with suppress(FileNotFoundError, ValueError):  # of several files, a crash of the system may lose any
+        with suppress(
+            FileNotFoundError, ValueError
+        ):  # a crash of the system may lose this file, or a part of it
             with open(place.scratch(_STATE_FILE), "rb") as file:
                 latest = json.load(file)
             if latest["shards"] == len(self.shards):
@@ -138,11 +140,11 @@ class Manifest:
         return [state for state in states if state is not None and state.get("version") == STATE]
 
     def files(self) -> list[dict[str, Any]]:
-        """All files that are whole, with their size and CRC."""
+        """All complete files, with their sizes and CRCs."""
         return [file for shard in self.shards for file in shard["files"]] + self.indexes
 
     def check_files(self, place: Place) -> None:
-        """Raise an error if a file is not there, or not as long as it was."""
+        """Raise an error if a file is missing, or does not have the size that it had."""
         for file in self.files():
             path = place.path(file["name"])
             if not os.path.isfile(path):
@@ -157,7 +159,7 @@ class Manifest:
                 )
 
     def check_same(self, other: Manifest, place: Place) -> None:
-        """Raise an error if another run, which wants to continue this one, would write something else."""
+        """Raise an error if another run, which is to continue this one, would write something else."""
         way_out = f"choose another folder, or remove {place.out!r} to begin again"
         if self.tokenizer != other.tokenizer:
             was, now = (_tokenizer(manifest.tokenizer) for manifest in (self, other))

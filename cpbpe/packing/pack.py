@@ -37,7 +37,7 @@ Paths = str | os.PathLike[str]
 
 
 class PackOptions(EncodeOptions, total=False):
-    """What every way of packing takes. PACK says what each means."""
+    """The options of every function that packs. `PACK` says what each means."""
 
     to: str
     dtype: str
@@ -130,8 +130,8 @@ def pack_source(
 ) -> PackReport:
     """Encode the documents of a source, and write their ids to files.
 
-    `open_source` is called when the other arguments are known to be right. `reading`: what decides how the
-    source is read, for the manifest.
+    `open_source` is called once the other arguments have been checked. `reading`: the arguments that decide
+    how the source is read, for the manifest.
     """
     begun = time.perf_counter()
     # 1. The arguments.
@@ -175,7 +175,7 @@ def pack_source(
         before.check_files(place)
         manifest = before
         if manifest.summary is not None:
-            _remove(place)  # it is still there if the run was killed at its very end
+            _remove(place)  # the scratch folder is still there if the run was killed at its very end
             return _report(place, manifest, time.perf_counter() - begun, 0, resumed=False, was_complete=True)
     # 3. The work.
     with ExitStack() as stack:
@@ -213,7 +213,7 @@ def pack_source(
 
 
 def _finish(job: Job, writer: Writer) -> None:
-    """Say that all is done, and remove what is not needed any more."""
+    """Record in the manifest that the run is complete, and remove the scratch folder."""
     read, counts, manifest, place = writer.read, writer.counts, job.manifest, job.place
     if not counts.documents:
         skipped = read.empty + read.absent + counts.without_tokens
@@ -233,7 +233,7 @@ def _remove(place: Place) -> None:
 
 
 def _remove_unless_begun(place: Place) -> None:
-    """Leave nothing of a run that failed before it had anything to go on from."""
+    """Remove the scratch folder of a run that failed before there was anything to continue from."""
     if not place.exists():
         _remove(place)
 
@@ -286,7 +286,7 @@ class ShardSize:
 
 
 def checked_shard_size(size: Any) -> ShardSize | None:
-    """The size that a user means: with a B at its end it is in bytes, without it in tokens.
+    """The size that a user means: in bytes if it ends with a B, otherwise in tokens.
 
     >>> print(checked_shard_size("500MB"), checked_shard_size("100M"), checked_shard_size(1 << 20), sep=", ")
     500000000 bytes, 100000000 tokens, 1048576 tokens
@@ -341,22 +341,22 @@ def _seed(name: str, seed: Any) -> int:
 
 
 def _checked_options(tokenizer: Tokenizer, options: Any) -> dict[str, Any]:
-    """The options of encoding that do something, checked."""
+    """The options of encoding that are not at their defaults, checked."""
     check_names(options, "pack", ENCODE)
-    tokenizer.encode_arrays([b""], **options)  # whatever is wrong with their values
-    found = {name: value for name, value in options.items() if value != ENCODE[name].default}
+    tokenizer.encode_arrays([b""], **options)  # raises errors about their values
+    changed = {name: value for name, value in options.items() if value != ENCODE[name].default}
     bound = {**tokenizer.bound_options, **options}
     if bound.get("alpha") and bound.get("seed") is None:
         raise ValueError(
             f"{named('alpha')} needs a {named('seed')} here: a run that is continued must give the same ids"
         )
     if bound.get("alpha"):
-        found["seed"] = index(bound["seed"])
-    return found
+        changed["seed"] = index(bound["seed"])
+    return changed
 
 
 def _plain(value: Any) -> Any:
-    """The value of an option as JSON gives it back."""
+    """The value of an option as it is after a round trip through JSON."""
     if isinstance(value, str) or value is None:
         return value
     if isinstance(value, bool) or hasattr(value, "__index__"):

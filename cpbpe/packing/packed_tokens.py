@@ -35,8 +35,8 @@ class PackedTokens:
     >>> packed[0], packed[:2]
     (array([15359,     2], dtype=uint16), <cpbpe.Ragged: 2 sequences, 5 ids>)
 
-    Nothing is read before it is asked for. It can be pickled, so it can be given to worker processes, and it
-    is a dataset as PyTorch's DataLoader wants it.
+    Nothing is read before it is needed. A `PackedTokens` can be pickled and so given to worker processes, and
+    PyTorch's DataLoader accepts it as a dataset.
     """
 
     def __init__(self, path: str | os.PathLike[str], split: str = "train"):
@@ -133,7 +133,7 @@ class PackedTokens:
             first = self._first_documents[place]
             offsets = self._shards[place].offsets
             part = offsets.part(max(begin - first, 0), min(end, self._first_documents[place + 1]) - first)
-            # Where a shard ends, the next one begins.
+            # The end of one shard is the beginning of the next, so it is kept only once.
             parts[-1] = parts[-1][:-1]
             parts.append(part + self._first_tokens[place])
         bounds: NDArray[Any] = np.concatenate(parts)
@@ -157,7 +157,7 @@ class PackedTokens:
         return joined
 
     def starts(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Where the document of token `begin` begins, and all that begin between it and `end`."""
+        """Where the document of token `begin` begins, and where those after it begin, up to `end`."""
         return self._bounds(self._document_at(begin), self._document_at(end - 1) + 1)[:-1]
 
     def _document_at(self, token: int) -> int:
@@ -194,7 +194,7 @@ class PackedTokens:
             if f"{crc_of(path, file['size']):08x}" != file["crc32"]:
                 raise ValueError(f"{path!r} is damaged: it is not what was written; pack the texts again")
 
-    # --- Being a value ------------------------------------------------------------------------------
+    # --- Pickling and showing -----------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PackedTokens, (os.path.abspath(self._place.out) + _tail(self._place.out), self.split)
@@ -207,14 +207,14 @@ class PackedTokens:
 
 
 def _places(firsts: list[int], begin: int, end: int) -> range:
-    """Which shards the part from `begin` to `end` lies in, given what each of them begins with."""
+    """Which shards the part from `begin` to `end` lies in; `firsts` holds the beginning of each shard."""
     if begin >= end:
         return range(0)
     return range(bisect_right(firsts, begin) - 1, bisect_right(firsts, end - 1))
 
 
 def _tail(out: str) -> str:
-    """What `os.path.abspath` takes away, and what says that a name such as `data_` is a folder."""
+    """The separator at the end of `out`: `os.path.abspath` drops it, but it makes `data_/` a folder."""
     return os.sep if out.endswith(("/", os.sep)) else ""
 
 
@@ -254,8 +254,8 @@ class Window:
     """For each id, which document of the window it belongs to: 0 for the first. Attention that must not cross
     documents compares these."""
     positions: NDArray[np.int64]
-    """For each id, where it is in its document. The first window of a document begins with 0; a document that
-    goes on from the window before goes on counting."""
+    """For each id, its place in its document, from 0. If a document began in an earlier window, counting
+    continues from there."""
 
     def starts(self) -> NDArray[np.bool_]:
         """For each id, whether a document begins with it."""
@@ -263,7 +263,7 @@ class Window:
         return begins
 
     def torch(self) -> dict[str, Any]:
-        """The three as tensors of int64, by their names."""
+        """The three arrays as tensors of int64, by their names."""
         try:
             with importing:
                 import torch

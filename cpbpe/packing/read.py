@@ -22,21 +22,21 @@ from cpbpe.errors import CorpusError
 BATCH_BYTES = 4 << 20
 """A batch has about this much text: enough to keep all threads busy, and little next to memory."""
 _FEW_BYTES = 1 << 18
-"""Parts of a file with less text are put together to a batch."""
+"""Files with less text than this share a batch with others."""
 _SAMPLE_BYTES = 1 << 16
 _ITEMS = 1 << 10
 
 
 @dataclass
 class Read:
-    """How far a source has been read, and what there was."""
+    """How far a source has been read, and what has been in it so far."""
 
     file: int = 0
     """The index of the current file."""
     record: int = 0
     """How many of its records have been taken."""
     number: int = 0
-    """How many documents there were, without those that are empty or absent."""
+    """How many documents there have been, without those that are empty or absent."""
     text_bytes: int = 0
     empty: int = 0
     """Documents without a byte, such as empty lines of a text."""
@@ -52,9 +52,9 @@ class Encoded(NamedTuple):
     ids: NDArray[Any]
     """The ids of all documents."""
     offsets: NDArray[np.int64]
-    """Where each begins, and the end."""
+    """Where each document begins, and where the last one ends."""
     empty: NDArray[np.int64] | None = None
-    """Which lines are empty, and no documents, if the batch has lines."""
+    """Which lines are empty and so not documents, if the batch has lines."""
 
 
 @dataclass
@@ -62,22 +62,22 @@ class Batch:
     """Consecutive documents, in one of three forms: a list, the lines of a text, or encoded already."""
 
     after: Read
-    """How far the source is read; `located` completes it."""
+    """How far the source has been read after this batch; `located` completes it."""
     texts: list[bytes] = field(default_factory=list)
     """The documents, none of them empty."""
     lines: bytes | None = None
-    """The documents as lines, of which empty ones are none. Then `texts` is empty, and `located` must be
-    called when it is known how many there are."""
+    """The documents as lines; empty lines are not documents. `texts` is empty then, and `located` must be
+    called once the number of documents is known."""
     file: int = 0
     """The file of the lines."""
     encoded: Encoded | None = None
-    """The ids of the documents, if others have encoded them. Then `texts` is empty."""
+    """The ids of the documents, if they have been encoded already. `texts` is empty then."""
     text_bytes: int = 0
-    """How long the documents were that others have encoded."""
+    """How many bytes of text the documents of `encoded` have."""
     empty: int = 0
     """How many empty documents are not in `texts`."""
     absent: int = 0
-    """How many records were no documents."""
+    """How many records hold no document."""
     places: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
     """For each file its index, and the numbers of the records or lines."""
     done: int = 0
@@ -86,7 +86,7 @@ class Batch:
     def located(
         self, before: Read, documents: int, empty_lines: NDArray[np.int64] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Complete `after`, given how many documents there are. The file and the record of each document.
+        """Complete `after`, given how many documents there are. Return the file and record of each document.
 
         `before`: how far the source was read before this batch. `empty_lines`: which lines are empty.
         """
@@ -111,14 +111,14 @@ class Batch:
 
 
 class _Collector:
-    """Makes batches of what is read."""
+    """Collects what is read into batches."""
 
     def __init__(self, read: Read):
         self._read = replace(read)
         self._batch = Batch(self._read)
         self._size = 0
         self._missing = read.record
-        """How many records an earlier run took of its last file that have not been met again."""
+        """How many records of the last file of an earlier run this run has still to skip."""
 
     def add(self, file: int, first: int, texts: list[bytes], absent: Sequence[int]) -> None:
         """Take the documents of one block; `first` is the number of its first record."""
@@ -148,7 +148,7 @@ class _Collector:
     def add_lines(self, file: int, lines: bytes) -> None:
         """Take the next lines of a file as they are. What is in them is counted later."""
         read = self._read
-        if self._missing:  # until all is met again that an earlier run has taken
+        if self._missing:  # not yet past what an earlier run has taken
             count = lines.count(b"\n") + (not lines.endswith(b"\n"))
             seen = self._seen(file, read.record - self._missing + 1, count)
             if self._missing:
@@ -185,7 +185,7 @@ class _Collector:
             )
 
     def _check_last(self, taken: list[bytes]) -> None:
-        """Compare the last document that an earlier run took, if it is among these, with what it was."""
+        """Raise an error if the last document that an earlier run took is among these, and has changed."""
         last = None if self._missing else next((text for text in reversed(taken) if text), None)
         if last is not None and zlib.crc32(last) != self._read.last_crc:
             raise CorpusError(
@@ -195,15 +195,15 @@ class _Collector:
 
     @property
     def has_list(self) -> bool:
-        """Whether the batch has a list of documents, or of empty ones."""
+        """Whether the batch has a list of documents, even if all of them are empty."""
         return bool(self._batch.places)
 
     def is_full(self) -> bool:
-        """Whether the batch is large enough. Lines make one by themselves."""
+        """Whether the batch is large enough. Lines always make a batch of their own."""
         return self._size >= (BATCH_BYTES if self.has_list else 1)
 
     def take(self, done: int) -> Batch:
-        """The batch, and begin another one."""
+        """Return the batch, and begin another one."""
         batch, batch.done = self._batch, done
         self._read = replace(self._read)
         self._batch, self._size = Batch(self._read), 0
@@ -218,14 +218,14 @@ class Source(ABC):
     total: int | None = None
     """How many bytes there are to read, if that is known."""
     facts: list[dict[str, Any]]
-    """What is known about each file, to notice that a run is continued with others."""
+    """What is known about each file, to notice if a run is continued with other files."""
 
     @abstractmethod
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
-        """All batches from a place on. The last one may be empty. `as_lines`: lines need not be in lists."""
+        """Yield all batches after `read`. The last may be empty. `as_lines`: batches may have lines."""
 
     def warnings(self) -> list[str]:
-        """What users may want to know, once everything has been read."""
+        """Warnings about the source, once everything has been read."""
         return []
 
 
@@ -309,7 +309,7 @@ class TextSource(Source):
 
 
 def source_of(given: Any, *, format: str | None, field: str, column: str | int | None, whole: bool) -> Source:
-    """What a user gives: a path, a list of paths, or an iterable of texts."""
+    """The source that a user gives: a path, a list of paths, or an iterable of texts."""
     paths = None
     if isinstance(given, (str, os.PathLike)):
         paths = [given]
@@ -350,7 +350,7 @@ def _as_bytes(text: Any, number: int) -> bytes:
 
 
 def _facts(path: str) -> dict[str, Any]:
-    """What tells whether a file was changed: its size, its time, and a hash of its beginning and its end."""
+    """What shows whether a file was changed: its size, its time, and a hash of its beginning and its end."""
     if path == "-":
         return {"path": path}
     status = os.stat(path)

@@ -1,4 +1,4 @@
-"""From documents to shards: where a shard ends, and how its files are made and put in their places."""
+"""From documents to shards: where a shard ends, and how its files are made and put into place."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cpbpe.packing.read import Source
 from cpbpe.packing.spool import Chunk, Rows, Spool, SpoolState
 
 TRAIN, VALIDATION = "train", "val"
-"""What the splits are called, in names of files, too. Without a validation part there is only the first."""
+"""The names of the splits, also in names of files. Without a validation part there is only the first."""
 
 
 MOST_UINT16 = 1 << 16
-"""How many ids an uint16 can tell apart."""
+"""How many different ids a uint16 can hold."""
 
 
 class Format(ABC):
@@ -35,11 +35,11 @@ class Format(ABC):
     dtypes: ClassVar[tuple[str, ...]] = ("uint16", "uint32", "int32")
     """The types of ids that its readers know."""
     header: ClassVar[int] = 0
-    """How many bytes its file of ids begins with; they are written last."""
+    """The size in bytes of the header of its file of ids. The header is written last."""
     needs_places: ClassVar[bool] = False
-    """Whether it says where documents come from."""
+    """Whether its files record where documents come from."""
     usual_size: ClassVar[str | None] = None
-    """The size of shards if none is given; None: everything in one."""
+    """The size of shards if none is given; None: all documents in one shard."""
 
     def names(self, split: str, number: int | None) -> list[str]:
         """The names of a shard's files; `number` is None if the split has only one."""
@@ -51,7 +51,7 @@ class Format(ABC):
         return "uint16" if vocab_size <= MOST_UINT16 else "uint32"
 
     def check(self, shard_bytes: int | None) -> None:  # noqa: B027  # most have nothing to check
-        """Raise an error if something needed is not there, or if shards of this size cannot be."""
+        """Raise an error if a package is missing, or if shards cannot have this size."""
 
     @abstractmethod
     def write(self, shard: Shard) -> None:
@@ -68,7 +68,7 @@ class StoppedError(Exception):
 
 @dataclass
 class Job:
-    """What a run needs to know."""
+    """What the parts of a run share."""
 
     place: Place
     manifest: Manifest
@@ -82,10 +82,10 @@ class Job:
     """The share of documents in the validation part."""
     validation_seed: int
     resumed: bool
-    """Whether files that are in the way may be those of an interrupted run."""
+    """Whether files that exist already may be those of this run, from before it was interrupted."""
     stop: threading.Event
     show: Callable[[str, int, int | None], None]
-    """Shows how far the work is."""
+    """Shows the progress of the work."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class Job:
 class Checked:
     """A file that is written from its beginning to its end, with the CRC and the size of what was written.
 
-    It has what gzip and pyarrow need of a file.
+    It has the methods that gzip and pyarrow need of a file.
     """
 
     def __init__(self, path: str):
@@ -127,7 +127,7 @@ class Checked:
         self._file.flush()
 
     def close(self) -> None:
-        """Make sure that it is on the disk, and close it."""
+        """Make sure that everything is on the disk, and close the file."""
         if not self.closed:
             with self._file:
                 self._file.flush()
@@ -135,7 +135,7 @@ class Checked:
 
 
 class Shard:
-    """A whole shard, which a format makes into its files, in a folder where they are until all are whole."""
+    """A full shard, of which a format makes files. They stay in the scratch folder until all are complete."""
 
     def __init__(self, job: Job, spool: Spool, split: str, number: int | None):
         """`number` is None if the split has only one."""
@@ -152,20 +152,20 @@ class Shard:
         self._taken: dict[str, tuple[int, int]] = {}
 
     def chunks(self) -> Iterator[Chunk]:
-        """All documents, some at a time."""
+        """Yield all documents, in chunks."""
         return self._spool.chunks(self._job.check)
 
     def create(self, name: str) -> Checked:
-        """A new file. It is closed with all others."""
+        """Create a file. It is closed together with the others."""
         self._created[name] = Checked(whole_path(self._job, name))
         return self._created[name]
 
     def take_tokens(self, name: str, header: bytes = b"") -> None:
-        """Make the ids a file, without copying them. Nothing can be read from the shard then."""
+        """Make a file of the ids, without copying them. After that, nothing can be read from the shard."""
         self._taken[name] = self._spool.take_tokens(whole_path(self._job, name), header)
 
     def made(self) -> list[dict[str, Any]]:
-        """Have the format make the files, that of the ids first. Their entries in the manifest."""
+        """Have the format make the files. Return their entries for the manifest, that of the ids first."""
         try:
             self._job.format.write(self)
             for file in self._created.values():
@@ -188,24 +188,24 @@ class Split:
         self.number = number
         """The number of the shard that is being written."""
         self.next = next
-        """Documents before this one, in the order of `Rows.sequence`, are written."""
+        """Documents before this one, in the order of `Rows.sequence`, have been written."""
         self.begin = begin
         """The first document of the shard."""
         self._job = job
         self.spool = self._spool(SpoolState(*spool))
 
     def _spool(self, state: SpoolState) -> Spool:
-        """The shard while it is not whole."""
+        """The spool that holds the shard until it is full."""
         columns = ("lengths", "files", "records") if self._job.format.needs_places else ("lengths",)
         path = self._job.place.scratch(self.name)
         return Spool(path, self._job.dtype, columns, self._job.format.header, state)
 
     def state(self) -> list[Any]:
-        """How far it is; what is written by then is safe if the process is killed."""
+        """The state to continue from. What it covers is safe if the process is killed."""
         return [self.number, self.next, self.begin, self.spool.state]
 
     def add(self, rows: Rows, is_whole: Callable[[Split], None]) -> None:
-        """Write documents; `is_whole` is called when no more go into the shard."""
+        """Write documents. `is_whole` is called whenever the shard is full."""
         most = self._job.most_tokens
         if len(rows) and rows.sequence[0] < self.next:
             rows = rows.where(rows.sequence >= self.next)
@@ -227,7 +227,7 @@ class Split:
                 is_whole(self)
 
     def finish(self) -> dict[str, Any]:
-        """Make the files of the shard and put them in their places. Its entry in the manifest."""
+        """Make the files of the shard, and put them into place. Return its entry for the manifest."""
         spool = self.spool
         shard = Shard(self._job, spool, self.name, None if self._job.most_tokens is None else self.number)
         files = shard.made()
@@ -250,14 +250,14 @@ class Split:
 
 
 def whole_path(job: Job, name: str) -> str:
-    """Where a file is until all of its shard are whole."""
+    """The path of a file until all files of its shard are complete."""
     path = job.place.scratch(os.path.join("whole", name))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     return path
 
 
 def publish(job: Job, name: str) -> None:
-    """Put a file in its place."""
+    """Move a complete file into place."""
     check_free(job, name)
     path = job.place.path(name)
     os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
@@ -265,7 +265,7 @@ def publish(job: Job, name: str) -> None:
 
 
 def check_free(job: Job, name: str) -> None:
-    """Raise an error if there is a file of another origin where a new run writes."""
+    """Raise an error if a new run would overwrite a file that is not its own."""
     path = job.place.path(name)
     if not job.resumed and os.path.lexists(path):
         raise FileExistsError(
@@ -275,7 +275,7 @@ def check_free(job: Job, name: str) -> None:
 
 
 def publish_index(job: Job, name: str, content: bytes) -> dict[str, Any]:
-    """Write a file that lists shards. Its entry in the manifest."""
+    """Write a file that lists shards. Return its entry for the manifest."""
     file = Checked(whole_path(job, name))
     try:
         file.write(content)
@@ -286,5 +286,5 @@ def publish_index(job: Job, name: str, content: bytes) -> dict[str, Any]:
 
 
 def file_entry(name: str, size: int, crc: int) -> dict[str, Any]:
-    """A file in the manifest."""
+    """The entry of a file in the manifest."""
     return {"name": name, "size": size, "crc32": f"{crc:08x}"}

@@ -1,9 +1,8 @@
-"""Documents in an order that looks random, with little memory: an exact permutation of all of them.
+"""Shuffling documents with little memory, as an exact permutation of all of them.
 
-Each document has a number that looks random, its key; and the order is that of the keys, so it is a matter of
-sorting. While the corpus is read, each document goes to one of many files, its bucket, by the first bits of
-its key. Afterwards each bucket fits into memory and is sorted there. How many buckets there are changes
-nothing in the result.
+Each document has a key, a number that looks random. Documents are sorted by their keys. While the corpus is
+read, each document goes to one of many files, its bucket, which the first bits of its key decide. Afterwards
+each bucket fits into memory and is sorted there. The number of buckets does not affect the result.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from cpbpe.packing.spool import Rows, Spool, SpoolState
 
 ORDER = 0x6F72646572
 VALIDATION = 0x76616C6964
-"""What keys are for. For the same seed, the order says nothing about the split."""
+"""The purposes of keys. Because these differ, order and split are independent, even with equal seeds."""
 
 _BUCKET_BYTES = 64 << 20
 """How much text goes into a bucket, if the size of the corpus is known."""
@@ -35,9 +34,9 @@ _MASK = (1 << 64) - 1
 
 
 def keys(numbers: NDArray[np.int64], seed: int, purpose: int) -> NDArray[np.uint64]:
-    """The keys of documents: SplitMix64, in which equal seeds give different keys to different numbers.
+    """The keys of documents, by SplitMix64: with one seed, different numbers have different keys.
 
-    They depend on a seed and on the number of the document and nothing else, so neither threads nor the size
+    Keys depend only on the seed, the purpose and the number of the document, so neither threads nor the size
     of a batch nor an interruption can change them.
 
     >>> [hex(key) for key in keys(np.arange(2), 0, ORDER).tolist()]
@@ -56,7 +55,7 @@ def keys(numbers: NDArray[np.int64], seed: int, purpose: int) -> NDArray[np.uint
 
 
 def is_validation(numbers: NDArray[np.int64], seed: int, share: float) -> NDArray[np.bool_]:
-    """Which documents belong to the validation part, of which `share` of all do on average."""
+    """Which documents belong to the validation part: on average, a `share` of all."""
     return keys(numbers, seed, VALIDATION) < np.uint64(min(int(share * 2.0**64), _MASK))
 
 
@@ -64,7 +63,7 @@ class Buckets:
     """The files that documents are distributed to."""
 
     def __init__(self, folder: str, dtype: str, seed: int, total: int | None, states: Any):
-        """`total`: the size of the corpus, if it is known. `states`: to be continued from, as in JSON."""
+        """`total`: the size of the corpus, if it is known. `states`: those to continue from, as in JSON."""
         self._seed = seed
         self._pending: list[Rows] = []
         self._pending_tokens = 0
@@ -84,7 +83,7 @@ class Buckets:
         return len(self._spools)
 
     def is_there(self) -> bool:
-        """Whether the files are those of the states, or longer, and undamaged."""
+        """Whether the files hold, undamaged, at least what the states cover."""
         return all(spool.is_there() for spool in self._spools)
 
     def cut(self) -> None:
@@ -93,7 +92,7 @@ class Buckets:
             spool.cut()
 
     def states(self) -> list[SpoolState]:
-        """How far they are; everything that was taken is in files then."""
+        """Write everything that was taken to files, and return the state of each bucket."""
         self._distribute()
         return [spool.state for spool in self._spools]
 
@@ -122,7 +121,7 @@ class Buckets:
         return self._spools[number].state.documents
 
     def ordered(self, number: int, sequence: int) -> Iterator[Rows]:
-        """The documents of one bucket in order; the first is at this place of the sequence."""
+        """Yield the documents of one bucket in order; `sequence` is the place of the first among all."""
         if not self.documents(number):
             return
         path = self._spools[number].path

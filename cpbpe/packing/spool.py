@@ -1,7 +1,7 @@
 """Documents in files that only grow: they can be cut back to an earlier state, and continued from there.
 
-A killed process leaves nothing in them that the next one cannot use. Their CRCs find damage, not forgery; a
-CRC can be continued where an earlier process stopped, which hashes of Python cannot.
+Whatever a killed process leaves in them, the next one can use. CRCs detect damage, though not forgery. They
+are used because a process can continue the CRC of an earlier one, which Python's hashes do not allow.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 _POLYNOMIAL = 0xEDB88320
-"""That of CRC-32, its highest power in the lowest bit, as in zlib."""
+"""The polynomial of CRC-32, with its highest power in the lowest bit, as in zlib."""
 _READ_BYTES = 1 << 22
 _SEND_BYTES = 16 << 20
-"""How much is written before the system is told to begin with sending it to the disk."""
+"""After this many bytes, the system is told to start sending them to the disk."""
 _CHUNK_DOCUMENTS = 1 << 16
 _CHUNK_TOKENS = 1 << 20
 
 
 @dataclass
 class Rows:
-    """Encoded documents, one after the other, none of them without tokens."""
+    """Encoded documents, one after another, each with at least one token."""
 
     ids: NDArray[Any]
     """The ids of all."""
@@ -36,7 +36,7 @@ class Rows:
     numbers: NDArray[np.int64]
     """The number of each document of the corpus, from 0; empty ones are not numbered."""
     sequence: NDArray[np.int64]
-    """Where each comes in the order in which documents are written. It only grows."""
+    """The place of each in the order in which documents are written, in ascending order."""
     files: NDArray[np.int64]
     """The index of the file that each is from."""
     records: NDArray[np.int64]
@@ -46,7 +46,7 @@ class Rows:
         return len(self.lengths)
 
     def where(self, mask: NDArray[np.bool_]) -> Rows:
-        """Those documents for which the mask is True."""
+        """The documents for which the mask is True."""
         if mask.all():
             return self
         columns = (self.lengths, self.numbers, self.sequence, self.files, self.records)
@@ -63,7 +63,7 @@ class Rows:
         begins = np.cumsum(self.lengths) - self.lengths
         lengths = self.lengths[order]
         ends = np.cumsum(lengths)
-        # The place of each id is as far from the beginning of its document as it will be.
+        # Each id keeps its distance from the beginning of its document.
         places = np.arange(ends[-1] if len(ends) else 0)
         places += np.repeat(begins[order] - (ends - lengths), lengths)
         columns = (self.numbers[order], sequence, self.files[order], self.records[order])
@@ -71,14 +71,14 @@ class Rows:
 
 
 class SpoolState(NamedTuple):
-    """How far a spool was at a certain time."""
+    """How much a spool held at a certain time."""
 
     documents: int = 0
     tokens: int = 0
     crc: int = 0
     """The CRC of the ids."""
     crc_documents: int = 0
-    """The CRC of what is known of the documents."""
+    """The CRC of the numbers that are kept of each document."""
     first: tuple[int, int] | None = None
     """The file and the record of the first document."""
     last: tuple[int, int] | None = None
@@ -108,9 +108,9 @@ class Spool:
         header: int = 0,
         state: SpoolState | None = None,
     ):
-        """Nothing is done to the files yet. `columns`: those of `Rows` that are kept, lengths among them.
+        """The files are not touched yet. `columns`: those of `Rows` that are kept, lengths among them.
 
-        `header`: how many bytes are left free before the ids. `state`: to be continued from.
+        `header`: how many bytes are left free before the ids. `state`: that to continue from.
         """
         self.path = path
         self.dtype: np.dtype[Any] = np.dtype(dtype)
@@ -120,7 +120,7 @@ class Spool:
         self._unsent = 0
 
     def _files(self) -> list[tuple[str, int, int, int]]:
-        """For each file its path, where what is checked begins in it, its size and its CRC."""
+        """For each file: its path, where its checked part begins, and the size and the CRC of that part."""
         documents, tokens, crc, crc_documents, *_ = self.state
         return [
             (f"{self.path}.tokens", self.header, self.dtype.itemsize * tokens, crc),
@@ -128,7 +128,7 @@ class Spool:
         ]
 
     def is_there(self) -> bool:
-        """Whether the files are those of the state, or longer, and undamaged."""
+        """Whether the files hold, undamaged, at least what the state covers."""
         files = self._files() if self.state.documents else ()
         return all(crc_of(path, size, begin) == crc for path, begin, size, crc in files)
 
@@ -143,7 +143,7 @@ class Spool:
         return self
 
     def append(self, rows: Rows) -> None:
-        """Write documents. Then the system has them, and keeps them if this process is killed."""
+        """Write documents. The system then has them, and keeps them even if this process is killed."""
         if not len(rows):
             return
         state = self.state
@@ -165,13 +165,13 @@ class Spool:
             if not file.tell():
                 file.truncate(header)
             rest = data
-            while rest:  # the system may take less than all
+            while rest:  # the system may write only a part
                 rest = rest[file.write(rest) :]
             self._unsent += len(data)
-            # Have the system begin to send what is new to the disk, so that `fsync` finds little left to do.
-            # Without it, the end of a large shard took a tenth of all the time; and to wait for `fsync` every
-            # now and then takes as long. (What is already on the disk leaves memory, which is no loss: it is
-            # read again by few formats, and only at the end.)
+            # Have the system start sending new data to the disk, so that little is left for `fsync`. Without
+            # this, the end of a large shard took a tenth of the whole time, and calling `fsync` now and then
+            # took as long. (The system also drops the data from memory, which does little harm: few formats
+            # read it again, and only at the end.)
             if self._unsent >= _SEND_BYTES and hasattr(os, "posix_fadvise"):
                 self._unsent = 0
                 with suppress(OSError):
@@ -179,7 +179,7 @@ class Spool:
         return zlib.crc32(data, crc)
 
     def chunks(self, check: Callable[[], None]) -> Iterator[Chunk]:
-        """All documents, some at a time. `check` is called often, and may raise an error to stop."""
+        """Yield all documents, in chunks. `check` is called often, and may raise an error to stop."""
         first, none = 0, np.zeros(0, np.int64)
         with open(f"{self.path}.tokens", "rb") as tokens, open(f"{self.path}.documents", "rb") as documents:
             tokens.seek(self.header)
@@ -196,7 +196,7 @@ class Spool:
                     first, at = int(ends[stop - 1]), stop
 
     def take_tokens(self, path: str, header: bytes) -> tuple[int, int]:
-        """Make the file of ids the file at a path, with a header. Its size and CRC."""
+        """Put a header into the file of ids, and move the file to a path. Return its size and CRC."""
         with open(f"{self.path}.tokens", "r+b") as file:
             file.write(header)
             file.flush()
@@ -231,8 +231,8 @@ def combined(first: int, second: int, length: int) -> int:
     >>> combined(zlib.crc32(b"one, "), zlib.crc32(b"two"), 3) == zlib.crc32(b"one, two")
     True
     """
-    # Bits that follow multiply the CRC by a power of x; the constants at both ends cancel each other out.
-    square, exponent = 1 << 30, 8 * length  # x, as the power of two that is next
+    # Appending bits multiplies the CRC by a power of x; the initial and final constants cancel out.
+    square, exponent = 1 << 30, 8 * length  # `square`: x, then x**2, x**4 ...
     while exponent:
         if exponent & 1:
             first = _times(first, square)
@@ -242,7 +242,7 @@ def combined(first: int, second: int, length: int) -> int:
 
 
 def _times(first: int, second: int) -> int:
-    """The product of two polynomials over two elements, modulo that of CRC-32."""
+    """The product of two polynomials over the field of two elements, modulo the polynomial of CRC-32."""
     product = 0
     while first:
         if first & 1 << 31:

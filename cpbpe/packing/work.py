@@ -1,10 +1,10 @@
 """The work of a run: reading, encoding and writing at the same time, and continuing where an earlier run
 ended.
 
-One thread reads, one writes, and as many as are allowed encode, each a batch of its own.
-A run is described by its *state*, a JSON value: how far the source is read, and how far each file is written.
-The state may say that less is read than is written, never the opposite: what is read again is recognized by
-its place in the sequence of documents and not written twice.
+One thread reads, one writes, and all others encode, each a batch of its own. The *state* of a run, a JSON
+value, says how far the source has been read, and how far each file has been written. The files may hold
+documents that the state does not count as read, but not the opposite: documents that are read again are
+recognized by their place in the sequence of documents, and not written twice.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 
 T = TypeVar("T")
 SECONDS_BETWEEN_STATES = 2.0
-"""How often the state is saved: what is done between two of them is done again after a kill."""
+"""How often the state is saved. After a kill, the work since the last saved state is done again."""
 _PATIENCE = 0.5
-"""How many seconds to wait for a reader that may itself wait, for a pipe that gives nothing."""
+"""How many seconds to wait for the reader to end; a pipe that gives nothing may keep it waiting."""
 _WAITING = 3
 """How many batches may wait for the next step."""
 _STEP = 1 << 16
-"""This many ids stay in the processor's cache."""
+"""Ids are counted this many at a time, so that they stay in the processor's cache."""
 _SIMPLE = {"add_bos", "add_eos", "reverse"}
 """The options that engines take as they are."""
 
@@ -61,7 +61,7 @@ class Counts:
 
 
 class Encoder:
-    """A tokenizer with options, which encodes batches in whichever form they are, and counts their ids."""
+    """A tokenizer with options. It encodes batches of every form, and counts their ids."""
 
     def __init__(self, tokenizer: Tokenizer, threads: int | None, options: dict[str, Any]):
         """`options` have been checked."""
@@ -79,9 +79,9 @@ class Encoder:
             bool(bound.get("reverse")),
         )
         self._bytes = np.flatnonzero(np.frombuffer(tokenizer.facts.types, np.uint8) == int(PieceType.BYTE))
-        # In nearly all models they follow each other. Two comparisons are five times as fast as a table.
-        follow = not len(self._bytes) or int(self._bytes[-1] - self._bytes[0]) == len(self._bytes) - 1
-        self._is_byte = None if follow else np.isin(np.arange(tokenizer.vocab_size), self._bytes)
+        # In nearly all models their ids are consecutive. Checking a range is five times as fast as a table.
+        consecutive = not len(self._bytes) or int(self._bytes[-1] - self._bytes[0]) == len(self._bytes) - 1
+        self._is_byte = None if consecutive else np.isin(np.arange(tokenizer.vocab_size), self._bytes)
         # With byte fallback nothing is unknown.
         self._unknown = None if tokenizer.facts.engine.head["byte_fallback"] else tokenizer.unk_id
 
@@ -92,7 +92,7 @@ class Encoder:
         if batch.lines is not None:
             return Encoded(*self._tokenizer.facts.engine.encode_lines(batch.lines, 1, self._ends))
         options = self._options
-        if "seed" in options:  # sampling goes on with the number of the document
+        if "seed" in options:  # the seed of a document is this one plus its number
             options = {**options, "seed": (options["seed"] + number) % (1 << 64)}
         rows = self._tokenizer.encode_arrays(batch.texts, threads=1, **options)
         return Encoded(rows.ids, rows.offsets)
@@ -115,7 +115,7 @@ class Encoder:
 
 
 class Writer:
-    """What comes after encoding. It is used by one thread at a time."""
+    """Writes encoded documents, and saves the state. Only one thread at a time may use it."""
 
     def __init__(self, job: Job, encoder: Encoder):
         self._job = job
@@ -136,7 +136,7 @@ class Writer:
         self._saved = time.monotonic()
 
     def _first_state(self) -> dict[str, Any]:
-        """The beginning, after the shards that are whole."""
+        """The state in which nothing has been read and the files of all complete shards have been written."""
         splits = {name: [0, 0, 0, ()] for name in self._job.splits}
         for shard in self._job.manifest.shards:
             end = shard["sequence"][1]
@@ -246,11 +246,11 @@ class Writer:
 
 
 def work(job: Job, encoder: Encoder) -> Writer:
-    """Do all of it.
+    """Do all the work of a run, and return its writer.
 
-    Whatever ends it early, the next run goes on from the last state that was saved, and cuts the files back
-    to that. So no state is saved here for an interruption, which may come between any two lines, when a
-    document is in the files and the state does not say so yet.
+    If anything ends it early, the next run continues from the last state that was saved, and cuts the files
+    back to it. No state is saved when a run is interrupted, because that can happen between any two lines,
+    when a document is in the files but the state does not say so yet.
     """
     writer = Writer(job, encoder)
     if not writer.is_read:
@@ -278,7 +278,7 @@ def _encode_all(job: Job, encoder: Encoder, writer: Writer) -> None:
         results.end(None)
         writing.join()
     except BaseException as error:
-        # An error of reading comes after everything that was read before it, which is still written.
+        # If reading failed, everything that was read before is still written.
         if not isinstance(error, Exception) or results.failure is not None:
             job.stop.set()
         results.end(None)
@@ -297,7 +297,10 @@ def _encode_all(job: Job, encoder: Encoder, writer: Writer) -> None:
 
 
 def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int]]:
-    """Each batch with the number of its first document. (Where it matters, batches have lists.)"""
+    """Yield each batch with the number of its first document, which only sampling needs.
+
+    (Batches for sampling have lists, so counting those is enough.)
+    """
     for batch in batches:
         yield batch, first
         first += len(batch.texts)
@@ -310,10 +313,10 @@ class _Pipe(Generic[T]):
         self._queue: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(_WAITING)
         self._job = job
         self.failure: BaseException | None = None
-        """What ended the thread that drains it."""
+        """The error that ended the thread that drains it."""
 
     def put(self, item: T | None, failure: BaseException | None = None) -> None:
-        """Add an item, when there is room. None is the end, perhaps with an error to be raised there."""
+        """Add an item when there is room. None is the end, perhaps with an error to be raised there."""
         while True:
             self._job.check()
             with suppress(queue.Full):
@@ -321,7 +324,7 @@ class _Pipe(Generic[T]):
                 return
 
     def end(self, failure: BaseException | None) -> None:
-        """Add the end."""
+        """Mark the end."""
         with suppress(StoppedError):
             self.put(None, failure)
 
@@ -339,7 +342,7 @@ class _Pipe(Generic[T]):
             yield item
 
     def fill(self, items: Iterator[T]) -> None:
-        """Add all items of an iterator, and the error that ends it. This is what a thread does."""
+        """Add all items of an iterator, and the error that ends it. Runs in a thread of its own."""
         try:
             for item in items:
                 self.put(item)
@@ -350,7 +353,7 @@ class _Pipe(Generic[T]):
             self.end(error)
 
     def drain(self, take: Callable[[T], None]) -> None:
-        """Give all items to a function. This is what a thread does."""
+        """Call a function with each item. Runs in a thread of its own."""
         try:
             for item in self:
                 if self._job.stop.is_set():

@@ -1,7 +1,7 @@
 """Counting in parts: each part of a dataset becomes a row, and rows are merged until a few are left.
 
-A row holds some words of its part, those of one bucket, and what was read. Addition has no order, so neither
-have the rows; and a task that is done again gives the same rows again, which stand in the place of the first.
+A row holds those words of its part that belong to one bucket, and what was read. Counts are added up, so the
+order of rows does not matter. A task that is repeated gives the same rows, which replace the first ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
 from cpbpe.training.words_file import BLOCK_WORDS, join_words, slice_words
 
 BUCKETS = 64
-"""Words are divided among this many buckets by what they are, so a word of every part is in the same one.
+"""Words are divided among this many buckets by a hash, so a word has the same bucket in all parts.
 
 A worker that merges a bucket holds that share of all distinct words, and no more: of a hundred million words,
 one and a half million.
@@ -43,15 +43,15 @@ FAN_IN = 16
 """This many rows are merged at once. A task has to hold them, and their merged words, in memory."""
 
 MOST_BYTES = 1 << 29
-"""About the most bytes of a row: no engine likes values of gigabytes."""
+"""About the most bytes of a row, because Ray and Spark have trouble with values of gigabytes."""
 
 LITTLE = 1 << 28
-"""Rows of this many bytes in all are nothing to the process that calls."""
+"""Up to this many bytes in all, rows are merged by the process that calls."""
 
 BUCKET, PART = "bucket", "part"
-"""The columns of rows: the number of a bucket; what a task has made of a part of the dataset, as bytes."""
+"""The columns of rows: the number of a bucket, and what a task has made of a part, as bytes."""
 Row = tuple[int, bytes]
-"""A bucket, and the words of it in a part with what was read."""
+"""The number of a bucket, and its words in a part with what was read, pickled."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,20 @@ class Counting:
         return _rows(by_bucket(counts.words, buckets), without_places(counts.reading))
 
     def merge(self, rows: Iterable[Row]) -> list[Row]:
-        """The rows of each bucket as one. At most `FAN_IN` rows of a bucket are in memory."""
+        """Merge the rows of each bucket into one. At most `FAN_IN` rows of a bucket are in memory."""
         parts: dict[int, list[Words]] = {}
         reading = Reading()
         with no_overflow():
             for bucket, row in rows:
                 words, own = pickle.loads(row)
-                found = parts.setdefault(bucket, [])
-                found.append(words)
+                waiting = parts.setdefault(bucket, [])
+                waiting.append(words)
                 reading = without_places(reading + own)
-                if len(found) == FAN_IN:
-                    found[:] = [merge_words(found)]
+                if len(waiting) == FAN_IN:
+                    waiting[:] = [merge_words(waiting)]
             merged = [
-                (bucket, found[0] if len(found) == 1 else merge_words(found))
-                for bucket, found in sorted(parts.items())
+                (bucket, waiting[0] if len(waiting) == 1 else merge_words(waiting))
+                for bucket, waiting in sorted(parts.items())
             ]
         return _rows(merged, reading)
 
@@ -120,7 +120,7 @@ class Counting:
 def counting(
     column: Any, preset: str | AnyOptions, memory_limit: Any, threads: int, options: dict[str, Any]
 ) -> Counting:
-    """How to count, checked before any work starts."""
+    """A `Counting` of these arguments, which are checked before any work starts."""
     if not isinstance(column, str):
         raise TypeError(f"{named('column')} must be the name of a column, not {column!r}")
     complete = complete_options(preset, options)
@@ -151,8 +151,8 @@ def checked_min_count(number: Any) -> int:
 def without_places(reading: Reading) -> Reading:
     """What was read, without what depends on how the dataset was cut into parts.
 
-    Numbers of texts within a part say nothing to anybody. Of the examples that the parts give, the same few
-    are kept in whatever order parts are added: the first by their text.
+    The number of a text within a part would tell users nothing. Of the examples of all parts, those whose
+    texts sort first are kept, so that the result does not depend on the order in which parts are added.
     """
     left_out = {}
     for reason, skipped in sorted(reading.left_out.items()):
@@ -164,7 +164,7 @@ def without_places(reading: Reading) -> Reading:
 
 
 def without_rare(words: Words, min_count: int) -> tuple[Words, tuple[str, ...]]:
-    """The words that occur often enough, and what to say about the others."""
+    """The words that occur often enough, and a warning about the others."""
     counts = np.frombuffer(words.counts, "<u8")
     ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
     kept = counts >= min_count
@@ -199,7 +199,7 @@ def _rows(parts: list[tuple[int, Words]], reading: Reading) -> list[Row]:
 
 
 class ColumnCorpus(Corpus):
-    r"""Columns with texts, each of which is what an item of an iterable is; nulls are left out.
+    r"""Columns with texts. Each text counts like an item of an iterable; nulls are left out.
 
     >>> import pyarrow
     >>> from cpbpe.training.options import TrainOptions
@@ -246,16 +246,16 @@ def by_bucket(words: Words, buckets: int) -> list[tuple[int, Words]]:
     """The words of each bucket that has any, still sorted."""
     if buckets == 1:
         return [(0, words)]
-    found: list[list[Words]] = [[] for _ in range(buckets)]
+    of_buckets: list[list[Words]] = [[] for _ in range(buckets)]
     for begin in range(0, len(words), BLOCK_WORDS):
         block = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
         for bucket, part in _divided(block, buckets):
-            found[bucket].append(part)
-    return [(bucket, join_words(parts)) for bucket, parts in enumerate(found) if parts]
+            of_buckets[bucket].append(part)
+    return [(bucket, join_words(parts)) for bucket, parts in enumerate(of_buckets) if parts]
 
 
 def _divided(words: Words, buckets: int) -> list[tuple[int, Words]]:
-    """The same for words of one block."""
+    """The same for the words of one block."""
     ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
     lengths = np.diff(ends, prepend=0)
     counts = np.frombuffer(words.counts, "<u8")
@@ -285,7 +285,7 @@ def _divided(words: Words, buckets: int) -> list[tuple[int, Words]]:
 def _hashes(blob: bytes, ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
     """A number for each word, from its length, its first and its last eight bytes.
 
-    Words that agree in all of these are few, and it does no harm that they are in one bucket.
+    Few words agree in all of these, and it does no harm if such words are in one bucket.
     """
     padded = np.frombuffer(bytes(_BYTES) + blob + bytes(_BYTES), np.uint8)
     eight = np.lib.stride_tricks.as_strided(
@@ -305,5 +305,5 @@ def _hashes(blob: bytes, ends: NDArray[np.int64], lengths: NDArray[np.int64]) ->
 
 
 def _numbers(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Eight bytes each as a number, little-endian."""
+    """Each row of eight bytes as a little-endian number."""
     return np.ascontiguousarray(rows).view("<u8").reshape(-1)

@@ -1,8 +1,8 @@
 """Encoding the batches of a dataset, with a tokenizer that each worker loads once; and packing them.
 
-To pack, workers encode parts of a dataset, and the process that calls writes the shards. A part comes back as
-the ids of its documents, with what the manifest of a run wants to know of them. The parts come in the order
-of the dataset, so every document has the number that it has on one machine, and the shards are the same
+To pack, workers encode parts of a dataset, and the process that calls writes the shards. A worker returns the
+ids of the documents of a part, with what the manifest of a run records about them. The parts come in the
+order of the dataset, so every document has the same number as on one machine, and the shards are the same
 files.
 """
 
@@ -27,18 +27,18 @@ from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 OPTIONS = {name: option for name, option in {**PACK, **ENCODE}.items() if name != "threads"}
-"""The options of packing here: a cluster has its own number of tasks."""
+"""The options of packing here, without `threads`: a cluster has its own number of tasks."""
 
 
 class Task:
-    """A function with its first arguments, as engines send it to workers."""
+    """A function with its first arguments, as Ray and Spark send it to workers."""
 
     def __init__(self, function: Callable[..., Any], *given: Any):
         self._function = function
         self._given = given
 
     def __call__(self, batches: Any) -> Any:
-        """What the function makes of a batch, or of the batches of a partition."""
+        """Call the function with a batch, or with the batches of a partition."""
         return self._function(*self._given, batches)
 
 
@@ -49,7 +49,7 @@ def check_column(column: str, columns: list[str]) -> None:
 
 
 def check_new(outputs: Sequence[str | None], columns: list[str]) -> None:
-    """Raise an error if a dataset has a column already that is to be added."""
+    """Raise an error if a dataset already has one of the columns that are to be added."""
     for option, name in zip(("output", "spans"), outputs, strict=False):
         if name in columns:
             raise ValueError(f"the dataset has a column {name!r} already; give another name as {option}")
@@ -64,7 +64,7 @@ class Encoding:
     output: str
     """The name of the new column."""
     spans: str | None
-    """The name of the column of spans, if there shall be one."""
+    """The name of the column of spans; None for no such column."""
     signed: bool
     """Whether ids are int32, and spans lists, for engines without unsigned numbers and pairs."""
     model: bytes
@@ -94,7 +94,7 @@ class Encoding:
 def encoding(
     tokenizer: Tokenizer, column: Any, output: Any, spans: Any, signed: bool, options: EncodeOptions
 ) -> Encoding:
-    """How to encode, checked before any work starts."""
+    """An `Encoding` of these arguments, which are checked before any work starts."""
     model = model_of(tokenizer, "encode", options)
     names = {"column": column, "output": output} | ({} if spans is None else {"spans": spans})
     for name, value in names.items():
@@ -109,7 +109,7 @@ def encoding(
 
 
 def model_of(tokenizer: Tokenizer, call: str, options: EncodeOptions) -> bytes:
-    """A tokenizer with its options as workers get it, checked; `call` is what it was given to."""
+    """A tokenizer with options, checked and pickled for workers. `call`: the function to name in errors."""
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(
             f"{call}() takes a Tokenizer after the dataset, not {type(tokenizer).__name__}; cpbpe.load(path) "
@@ -121,19 +121,19 @@ def model_of(tokenizer: Tokenizer, call: str, options: EncodeOptions) -> bytes:
             "alpha: sampling depends on the numbers of the texts, and a dataset on many machines has none; "
             "leave it out"
         )
-    columns.encode(bound, pyarrow().array([""]))  # whatever is wrong with the options
+    columns.encode(bound, pyarrow().array([""]))  # raises errors about the options
     return pickle.dumps(bound)
 
 
 @lru_cache(maxsize=4)
 def loaded(model: bytes) -> Tokenizer:
-    """The tokenizer. A process that does one batch after the other makes it once."""
+    """The tokenizer. A process that encodes one batch after another makes it only once."""
     tokenizer: Tokenizer = pickle.loads(model)
     return tokenizer
 
 
 def _fields(made: Column) -> tuple[Column, Column]:
-    """The ids and the spans of a column of both; null where it is."""
+    """The ids and the spans of a column that has both; null where that column is null."""
     arrow = pyarrow()
     if isinstance(made, arrow.ChunkedArray):
         pairs = [_fields(chunk) for chunk in made.chunks]
@@ -143,7 +143,7 @@ def _fields(made: Column) -> tuple[Column, Column]:
             for index, kind in enumerate(kinds)
         )
         return ids, spans
-    # (Flattening a struct makes its nulls those of the fields.)
+    # (Flattening a struct passes its nulls on to the fields.)
     ids, spans = made.flatten()
     return ids, spans
 
@@ -153,14 +153,14 @@ def _fields(made: Column) -> tuple[Column, Column]:
 
 @dataclass(frozen=True)
 class Part:
-    """The documents of consecutive rows of a dataset. Empty texts and nulls are none."""
+    """The documents of consecutive rows of a dataset. Empty texts and nulls are not documents."""
 
     rows: int
     """How many rows there are."""
     empty: NDArray[np.int64]
     """Which of them have an empty text."""
     absent: NDArray[np.int64]
-    """Which of them have none."""
+    """Which of them have no text."""
     documents: NDArray[np.int64]
     """Which of them are documents."""
     sizes: NDArray[np.int64]
@@ -171,7 +171,7 @@ class Part:
     """The ids of all documents."""
 
     def crc_before(self, document: int) -> int | None:
-        """The CRC of the ids of the last document before one, if there is any."""
+        """The CRC of the ids of the document before this one; None for the first."""
         if not document:
             return None
         end = int(self.lengths[:document].sum())
@@ -179,7 +179,7 @@ class Part:
         return zlib.crc32(self.ids[begin:end].astype("<u4").tobytes())
 
     def after(self, row: int) -> Part:
-        """What is left without the first rows."""
+        """The part from this row on."""
         first = int(np.searchsorted(self.documents, row))
         taken = int(self.lengths[:first].sum())
         return Part(
@@ -201,7 +201,7 @@ class Packing:
     """The tokenizer, with the options that are bound to it."""
 
     def parts(self, column: Column) -> list[bytes]:
-        """The parts of a dataset that have these texts: one for each array of the column."""
+        """The texts of a column as parts of a dataset, one for each array of the column."""
         return [
             pickle.dumps(self._part(chunk), protocol=pickle.HIGHEST_PROTOCOL) for chunk in chunks_of(column)
         ]
@@ -212,11 +212,11 @@ class Packing:
         sizes = (texts.ends - texts.begins).astype(np.int64)
         present = np.arange(texts.rows) if texts.present is None else np.flatnonzero(texts.present)
         absent = np.zeros(0, np.int64) if texts.present is None else np.flatnonzero(~texts.present)
-        found = columns.encode(tokenizer, chunk, threads=1)
-        values = np.asarray(found.flatten())
-        lengths = np.diff(np.asarray(found.offsets))[present]
+        made = columns.encode(tokenizer, chunk, threads=1)
+        values = np.asarray(made.flatten())
+        lengths = np.diff(np.asarray(made.offsets))[present]
         has_text = sizes > 0
-        # An empty text may have ids, of add_bos, and is left out all the same.
+        # An empty text may have ids, because of add_bos, but is left out all the same.
         ids = values if has_text.all() else values[np.repeat(has_text, lengths)]
         narrow = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
         return Part(
@@ -239,7 +239,7 @@ class Dataset(Source):
         self.facts = [{"path": f"({kind})"}]
 
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
-        """A batch for each part, without what an earlier run has read."""
+        """Yield a batch for each part, without what an earlier run has read."""
         missing, crc = read.record, None
         record = read.record
         for data in self._parts():
@@ -265,13 +265,13 @@ class Dataset(Source):
 def packed(
     dataset: Dataset, tokenizer: Tokenizer, out: Any, order: list[str], options: PackOptions
 ) -> PackReport:
-    """Write what workers encode, sorted by some columns."""
+    """Write what workers encode. `order`: the columns that the dataset is sorted by."""
     reading = {"format": None, "field": "text", "column": None, "whole": False, "order": order}
     return pack_source(tokenizer, lambda: dataset, out, reading, {**options, "threads": 1})
 
 
 def packing(tokenizer: Tokenizer, options: PackOptions) -> Packing:
-    """How to encode, checked before any work starts."""
+    """A `Packing` with these options, which are checked before any work starts."""
     check_names(options, "pack", OPTIONS)
     encoding: Any = {name: value for name, value in options.items() if name in ENCODE}
     return Packing(model_of(tokenizer, "pack", encoding))
@@ -302,9 +302,9 @@ def _batch(part: Part, record: int, last_crc: int) -> Batch:
     )
 
 
-def _check_last(found: int | None, expected: int | None) -> None:
-    """Compare the ids of the last document that an earlier run has written with what they are now."""
-    if expected is not None and found != expected:
+def _check_last(crc: int | None, expected: int | None) -> None:
+    """Raise an error if the last document that an earlier run has written does not have the ids it had."""
+    if expected is not None and crc != expected:
         raise CorpusError(
             "the texts are not those of the run that was interrupted, or their order is another; give the "
             "same dataset with an order, or begin again in another folder"

@@ -8,8 +8,8 @@
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)
     scale.pack(texts, result.tokenizer, "tokens", column="text", add_eos=True)
 
-A block of a dataset is counted or encoded by one task at a time, as a table of Arrow. Ray does a task again
-whose worker has died; what the first attempt has made is not used.
+A block of a dataset is counted or encoded by one task at a time, as a table of Arrow. If a worker dies, Ray
+repeats its task, and only the result of the new attempt is used.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def count(
     # 1. Each block becomes rows, one for each bucket of words.
     rows = _on_blocks(dataset.select_columns([column]), Task(_count_block, work)).materialize()
     if rows.size_bytes() > LITTLE:
-        # 2. The rows of a bucket come together in a block, and become one. (Little is put together here in
-        #    less time than the tasks for it would take.)
+        # 2. The rows of a bucket are brought together in a block, and merged. (If there is little, merging in
+        #    this process takes less time than these tasks would.)
         rows = rows.sort(BUCKET, boundaries=list(range(1, BUCKETS)))
         rows = _on_blocks(rows, Task(_merge_rows, work)).materialize()
-    # 3. What no two buckets have in common is put together here.
+    # 3. This process joins the buckets, which have no words in common.
     counts = work.result((row[PART] for row in rows.iter_rows()), least)
     warn(counts.reading.warnings)
     return counts
@@ -109,8 +109,8 @@ def encode(
     With `spans`, the name of another column, that has the begin and end of each id in its text: in characters
     for strings, in bytes for binary.
 
-    A process of a worker loads the tokenizer once. The options are those of `Tokenizer.encode_arrays`, except
-    those of sampling. As always in Ray, nothing is done before the result is used.
+    Each process of a worker loads the tokenizer once. The options are those of `Tokenizer.encode_arrays`,
+    except those of sampling. As always in Ray, nothing is done before the result is used.
     """
     work = encoding(tokenizer, column, output, spans, False, options)
     _check(dataset, "encode", column, output, spans)
@@ -155,21 +155,21 @@ def pack(
 
 
 def _on_blocks(dataset: Any, work: Any) -> Any:
-    """What becomes of each block, as a table of Arrow.
+    """Apply a function to each block, as a table of Arrow.
 
-    These are tasks, not actors: a task that is lost is done again by any process, and what costs time,
-    loading a tokenizer, is kept by the process.
+    Tasks are used rather than actors, because any process can repeat a task that is lost. What takes time,
+    loading a tokenizer, is cached by each process.
     """
     return dataset.map_batches(work, batch_format="pyarrow", batch_size=None, zero_copy_batch=True)
 
 
 def _count_block(work: Counting, table: Any) -> Any:
-    """From a block to rows."""
+    """Count a block, and return its rows."""
     return _table(work.count([table.column(work.column)]))
 
 
 def _merge_rows(work: Counting, table: Any) -> Any:
-    """From the rows of a bucket to one."""
+    """Merge the rows of a bucket into one."""
     rows = zip(table.column(BUCKET), table.column(PART), strict=True)
     return _table(work.merge((bucket.as_py(), part.as_buffer()) for bucket, part in rows))
 
@@ -187,7 +187,7 @@ def _table(rows: list[Row]) -> Any:
 
 
 def _check(dataset: Any, name: str, column: str, *outputs: str | None) -> None:
-    """Raise an error if this is no dataset, or if it lacks the column."""
+    """Raise an error if this is not a dataset, or if it lacks the column."""
     try:
         with importing:
             from ray.data import Dataset as RayDataset
@@ -198,7 +198,7 @@ def _check(dataset: Any, name: str, column: str, *outputs: str | None) -> None:
             f"{name}() takes a dataset of Ray first, not {type(dataset).__name__}; "
             "ray.data.from_arrow(table), ray.data.read_parquet(path) and others make one"
         )
-    schema = dataset.schema()  # (Ray reads a row if it does not know it.)
+    schema = dataset.schema()  # (Ray reads a row if it does not know the schema.)
     columns = [] if schema is None else list(schema.names)
     check_column(column, columns)
     arrow, kind = pyarrow(), schema.types[columns.index(column)]

@@ -7,8 +7,8 @@
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)
     scale.pack(texts, result.tokenizer, "tokens", column="text", order="id", add_eos=True)
 
-A partition is counted or encoded by one task, as batches of Arrow (`mapInArrow`). Spark does a task again
-that failed or is slow; only one attempt's result is used.
+A partition is counted or encoded by one task, as batches of Arrow (`mapInArrow`). Spark repeats tasks that
+failed or are slow, and uses the result of only one attempt.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def count(
     few = _partitions(frame) <= FAN_IN
     rows = texts.mapInArrow(Task(_count_partition, work, 1 if few else BUCKETS), _ROWS)
     if not few:
-        # 2. The rows of a bucket come together in a partition, and become one.
+        # 2. The rows of a bucket are brought together in a partition, and merged.
         rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(Task(_merge_rows, work), _ROWS)
-    # 3. What no two buckets have in common is put together here.
+    # 3. This process joins the buckets, which have no words in common.
     counts = work.result((bytes(row[PART]) for row in _computed(rows)), least)
     warn(counts.reading.warnings)
     return counts
@@ -111,8 +111,9 @@ def encode(
     With `spans`, the name of another column, that has an array of the begin and end of each id in its text:
     in characters for strings, in bytes for binary.
 
-    A Python process of a worker loads the tokenizer once. The options are those of `Tokenizer.encode_arrays`,
-    except those of sampling. As always in Spark, nothing is done before the result is used.
+    Each Python process of a worker loads the tokenizer once. The options are those of
+    `Tokenizer.encode_arrays`, except those of sampling. As always in Spark, nothing is done
+    before the result is used.
     """
     work = encoding(tokenizer, column, output, spans, True, options)
     _check(frame, "encode", column, output, spans)
@@ -163,12 +164,12 @@ def pack(
 
 
 def _count_partition(work: Counting, buckets: int, batches: Iterator[Any]) -> Iterator[Any]:
-    """From the batches of a partition to its rows."""
+    """Count the batches of a partition, and return its rows."""
     return _batches(work.count((batch.column(0) for batch in batches), buckets))
 
 
 def _merge_rows(work: Counting, batches: Iterator[Any]) -> Iterator[Any]:
-    """From the rows of a bucket to one."""
+    """Merge the rows of a bucket into one."""
     rows = (
         (bucket.as_py(), part.as_buffer())
         for batch in batches
@@ -178,12 +179,12 @@ def _merge_rows(work: Counting, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _encode_partition(work: Encoding, batches: Iterator[Any]) -> Iterator[Any]:
-    """Encode one batch after the other."""
+    """Encode one batch after another."""
     return map(work.add, batches)
 
 
 def _pack_partition(work: Packing, batches: Iterator[Any]) -> Iterator[Any]:
-    """Encode one batch after the other, for the process that writes."""
+    """Encode one batch after another, for the process that writes."""
     arrow = pyarrow()
     for batch in batches:
         parts = arrow.array(work.parts(batch.column(0)), arrow.binary())
@@ -191,7 +192,7 @@ def _pack_partition(work: Packing, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _batches(rows: list[Row]) -> Iterator[Any]:
-    """Rows, each in a batch of its own, because they may be large."""
+    """Yield each row as a batch of its own, because rows may be large."""
     arrow = pyarrow()
     for bucket, part in rows:
         columns = [arrow.array([bucket], arrow.int32()), arrow.array([part], arrow.binary())]
@@ -199,9 +200,9 @@ def _batches(rows: list[Row]) -> Iterator[Any]:
 
 
 def _computed(frame: Any) -> Iterator[Any]:
-    """The rows of a frame in order, one partition at a time, all of which are made at the same time.
+    """Yield the rows of a frame in order, once all of its partitions have been computed in parallel.
 
-    `toLocalIterator` by itself would start the work for a partition when the one before it has been read.
+    `toLocalIterator` alone would compute a partition only after the one before it has been read.
     """
     with importing:
         from pyspark import StorageLevel
@@ -214,7 +215,7 @@ def _computed(frame: Any) -> Iterator[Any]:
 
 
 def _partitions(frame: Any) -> int:
-    """How many partitions a frame has. Spark Connect does not say; then they are taken to be many."""
+    """How many partitions a frame has. Spark Connect does not say; then many are assumed."""
     try:
         number: int = frame.rdd.getNumPartitions()
     except Exception as error:
@@ -227,7 +228,7 @@ def _partitions(frame: Any) -> int:
 
 
 def _check(frame: Any, name: str, column: str, *outputs: str | None) -> None:
-    """Raise an error if this is no data frame, or if it lacks the column."""
+    """Raise an error if this is not a data frame, or if it lacks the column."""
     try:
         with importing:
             import pyspark.sql  # noqa: F401

@@ -38,7 +38,7 @@ def checked_memory_limit(limit: Any) -> int | None:
 
 
 def threads_or_all(threads: int | None) -> int:
-    """How many threads to use: those asked for, or one for each processor this process may use."""
+    """The number of threads to use: `threads`, or one for each processor that this process may use."""
     return cores() if threads is None else checked_threads(threads)
 
 
@@ -57,8 +57,8 @@ def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> Non
 def takes_a_corpus(function: F) -> F:
     """A decorator for a function with an argument `source` and options.
 
-    sentencepiece calls the corpus input, and others call it files or data. Without this, Python would say
-    that `source` is missing, before anybody looks at the name that was given instead.
+    sentencepiece calls the corpus input, and others call it files or data. Without this decorator, Python
+    would only say that `source` is missing. With it, the error explains the name that was given instead.
     """
     before = function.__code__.co_varnames.index("source")  # how many arguments come before it
 

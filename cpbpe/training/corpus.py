@@ -1,8 +1,8 @@
 """A corpus: any source of text, as a stream of blocks of sentences.
 
-Files are split at newlines and nothing else (a carriage return stays). Texts from an iterable are sentences,
-without the newlines at their ends. sentencepiece does both. Documents in JSON Lines and Parquet are treated
-like files: each line is a sentence. The room `cpbpe.corpus` finds and reads the files themselves.
+Files are split at newlines only, so a carriage return stays in its sentence. Each text of an iterable is one
+sentence, without the newlines at its end. sentencepiece does both. Documents in JSON Lines and Parquet are
+treated like files: each line is a sentence. The room `cpbpe.corpus` finds and reads the files themselves.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Block:
     sizes: list[int] | None = None
     """How many sentences each record of a file has; None if each record is one sentence."""
     left_away: int = 0
-    """How many bytes of the first line were dropped, because it is too long to be counted anyway."""
+    """The number of bytes dropped from the first line, which is too long to be counted anyway."""
     newlines: int | None = None
-    """How many newlines `lines` has. Who has counted them sets it, so that they are not counted twice."""
+    """The number of newlines in `lines`, set when the block is counted so that they are not counted twice."""
     part: bytes | None = None
-    """Instead of sentences: the next part of a file that is one text."""
+    """The next part of a file that is a single text. A block with a part has no sentences."""
     ends: bool = False
     """Whether `part` is the last one."""
 
@@ -79,7 +79,7 @@ class Block:
 
 
 class Corpus(Files):
-    """A source, understood but not yet read. The constructor raises all errors that need no reading.
+    """A source that has not been read yet. The constructor raises all errors that show without reading.
 
     >>> corpus = Corpus(["One text.", "Another."])
     >>> [block.sentences for block in corpus.blocks()]
@@ -101,8 +101,8 @@ class Corpus(Files):
     ):
         """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit.
 
-        With `documents`, texts are not cut at newlines, and nothing is taken off their ends: a file of text
-        is one, unless `split_lines` asks for its lines, and so are the records of other files.
+        With `documents`, texts are not cut at newlines, and nothing is removed from their ends. A text file
+        is then one text, or, with `split_lines`, one for each line. In other files each record is a text.
         """
         paths = _paths_in(source, raw)
         super().__init__(paths or (), format=format, field=field, column=column, raw=raw)
@@ -124,7 +124,7 @@ class Corpus(Files):
         return len(self.files) + hasattr(self._items, "read")
 
     def blocks(self) -> Iterator[Block]:
-        """Read all of it, in order. An iterator as the source can be read once."""
+        """Yield all of the corpus in order. A source that is an iterator can be read only once."""
         if self._used and isinstance(self._items, Iterator):
             raise TrainingError("the iterator has been read before; give a list, or make a new one")
         self._used = True
@@ -188,7 +188,7 @@ class Corpus(Files):
             first += len(texts)
 
     def _blocks_of_records(self, name: str, records: Iterator[Records]) -> Iterator[Block]:
-        """Texts of records, or their lines. The end of a text also ends its last line."""
+        """Yield the texts of records, or their lines. The end of a text also ends its last line."""
         first = 1
         for texts, blank in records:
             for index in blank:
@@ -267,7 +267,7 @@ def _checked_count(count: object, where: str) -> int:
 
 
 def _read_all(file: Any, name: str) -> Iterator[bytes]:
-    """An open file, binary or text, in parts."""
+    """Yield the content of an open file, binary or text, in parts."""
     lines = 0
     while True:
         try:
@@ -277,7 +277,7 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
                 f"{name}: is not {error.encoding} ({error.reason} in line {lines + 1} or later); open it "
                 f"with another encoding=, or as bytes, with 'rb'"
             ) from None
-        except (EOFError, OSError) as error:  # such as those of an open gzip file, which do not name it
+        except (EOFError, OSError) as error:  # an error of an open gzip file does not name it
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise TrainingError(f"{name}: cannot be read to its end: {error}") from error
@@ -366,7 +366,7 @@ class _BrokenFile:
 
 
 class Broken:
-    """The sentences that are not valid UTF-8. They are counted, with U+FFFD for what is no character."""
+    """The sentences that are not valid UTF-8. They are trained on, with U+FFFD in place of invalid bytes."""
 
     def __init__(self, unit: str, byte_level: bool):
         """`unit` is what a sentence of a file is called: "line" or "text"."""
@@ -392,7 +392,7 @@ class Broken:
         self._files[block.name] = _BrokenFile(number, where, text)
 
     def look(self, block: Block, sentences: list[bytes], keep_newlines: bool) -> None:
-        """Find the broken sentences of a block that no counter sees as a whole."""
+        """Record the broken sentences of a block that is sampled from, because no counter sees all of it."""
         if block.lines is not None and is_valid_utf8(block.lines):
             return
         number = sum(not is_valid_utf8(sentence) for sentence in sentences)
@@ -400,14 +400,14 @@ class Broken:
             self.add(block, number, keep_newlines)
 
     def warnings(self) -> list[str]:
-        """What to say about them."""
-        found = [self._about(name, file) for name, file in list(self._files.items())[:_MOST]]
+        """The warnings about these sentences."""
+        texts = [self._about(name, file) for name, file in list(self._files.items())[:_MOST]]
         more = len(self._files) - _MOST
         if more > 0:
-            found.append(
+            texts.append(
                 f"{more:,} more file{'s hold' if more > 1 else ' holds'} text that is not valid UTF-8"
             )
-        return found
+        return texts
 
     def _about(self, name: str, file: _BrokenFile) -> str:
         one = file.sentences == 1
@@ -432,26 +432,26 @@ class Broken:
 
 
 def warnings_of_files(corpus: Corpus) -> list[str]:
-    """What to say about the files of a corpus that was read."""
+    """The warnings about the files of a corpus that has been read."""
     without = advised(
         "save it without one, or give open(path, encoding='utf-8-sig')",
         "save it without one, for example with 'tail -c +4'",
     )
-    found = [
+    texts = [
         f"{name}: begins with a byte order mark (U+FEFF), which is trained on like any character, as in "
         f"sentencepiece; {without}"
         for name in corpus.marked[:_MOST]
     ]
     if len(corpus.marked) > _MOST:
-        found.append(f"{len(corpus.marked) - _MOST:,} more files begin with a byte order mark (U+FEFF)")
+        texts.append(f"{len(corpus.marked) - _MOST:,} more files begin with a byte order mark (U+FEFF)")
     reasons: dict[str, list[str]] = {}
     for path, what in corpus.left_out.items():
         if ";" in what:  # the reason says what to do, so the file may hold text after all
             reasons.setdefault(what, []).append(path)
     for what, paths in list(reasons.items())[:_MOST]:
         more = f", and {len(paths) - 1:,} more like it" if len(paths) > 1 else ""
-        found.append(f"{shown_path(paths[0])}: was left out{more}: it {what}")
-    return found
+        texts.append(f"{shown_path(paths[0])}: was left out{more}: it {what}")
+    return texts
 
 
 def _first_bad(text: bytes) -> int:

@@ -1,4 +1,4 @@
-"""From a corpus to counted words: reading, sampling, the pretokenizer, the memory limit, and the tallies."""
+"""Counting the words of a corpus: reading, sampling, the pretokenizer, the memory limit, and the tallies."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from cpbpe.training.report import Example, LeftOut, Reading
 from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
-_SAMPLED = "sample"  # the name of blocks of these
-_SPILL_SHARE = 3  # the limit is divided by this, because words are copied when they are sorted
+_SAMPLED = "sample"  # the name of blocks that hold sampled sentences
+_SPILL_SHARE = 3  # words are copied when they are sorted, so counts may take this fraction of the limit
 
 
 # --- What counts depend on ------------------------------------------------------------------------
@@ -64,8 +64,9 @@ class CountSetup:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
-        """The setup that `to_dict` turned into these values. A ValueError if they are not: a file may hold
-        anything.
+        """The setup that `to_dict` turned into these values.
+
+        Values of other types raise a ValueError, because a file can hold anything.
         """
         if "byte_level" in values:
             byte_spec = {name: values["byte_level"][name] for name in ("pattern", "ordered")}
@@ -103,7 +104,10 @@ class CountSetup:
         return different
 
     def serving(self, wanted: CountSetup) -> CountSetup:
-        """The setup that was wanted, with the order of words if these counts know it: it serves both ties."""
+        """The wanted setup, but with the order of words if these counts record it.
+
+        Counts that record the order can be used with both rules for ties.
+        """
         if isinstance(self.spec, ByteCountSpec) and isinstance(wanted.spec, ByteCountSpec):
             return replace(
                 wanted, spec=replace(wanted.spec, ordered=wanted.spec.ordered or self.spec.ordered)
@@ -111,7 +115,7 @@ class CountSetup:
         return wanted
 
     def _by_option(self) -> dict[str, Any]:
-        """The values by the names of options, or by what people call them."""
+        """The values by the names of their options; what is not an option has a name for people."""
         spec = self.spec
         if isinstance(spec, ByteCountSpec):
             return {
@@ -158,7 +162,7 @@ def count_corpus(
     pretokenizer: Pretokenizer | None = None,
     inconsistent: bool = False,
 ) -> tuple[Words, Reading]:
-    """Count all of a corpus."""
+    """Count a corpus. Return its words, and what was read."""
     work = _Counting(setup, pretokenizer, inconsistent, threads)
     with Runs() as runs:
 
@@ -167,10 +171,10 @@ def count_corpus(
                 runs.add(work.counter.drain())
 
         for block in corpus.blocks():
-            more = work.take(block)
+            needs_more = work.take(block)
             spill()
             display.update("reading", corpus.read, corpus.total)
-            if not more:
+            if not needs_more:
                 break
         for batch in work.sampled():
             work.count(batch)
@@ -193,10 +197,10 @@ def count_corpus(
 
 
 class Sample:
-    """Up to `size` of all sentences that are offered, each with the same chance (reservoir sampling).
+    """Up to `size` of the sentences that are offered, each with the same chance (reservoir sampling).
 
-    Without `shuffle` the sample is the first ones. sentencepiece draws a new sample in every run; this one
-    depends only on the corpus and the seed.
+    Without `shuffle` the sample is the first `size` sentences. sentencepiece draws a new sample in every run;
+    this one depends only on the corpus and the seed.
 
     >>> sample = Sample(3, shuffle=True, seed=1)
     >>> for number in range(100):
@@ -208,7 +212,7 @@ class Sample:
     def __init__(self, size: int, shuffle: bool, seed: int):
         self._size = size
         self._shuffle = shuffle
-        self._random = Random(seed).random  # the same numbers on every machine and in every Python
+        self._random = Random(seed).random  # gives the same numbers on every machine and in every Python
         self.sentences: list[bytes] = []
         """The sentences chosen so far."""
         self.counts: list[int] = []
@@ -217,7 +221,7 @@ class Sample:
         """How many sentences there were to choose from."""
 
     def offer(self, sentence: bytes, count: int) -> bool:
-        """Take the sentence, or not. False if all later ones would be refused, so reading can end."""
+        """Offer a sentence. Return False if no later one can be chosen, so that reading can end."""
         self.offered += 1
         if len(self.sentences) < self._size:
             self.sentences.append(sentence)
@@ -232,7 +236,7 @@ class Sample:
 
 
 class _Counting:
-    """A counter, with what it needs from Python: the sample, the pretokenizer, and where examples are."""
+    """A counter, and the work around it: sampling, the pretokenizer, and the places of examples."""
 
     def __init__(
         self, setup: CountSetup, pretokenizer: Pretokenizer | None, inconsistent: bool, threads: int
@@ -259,7 +263,7 @@ class _Counting:
         self._sample = None
         # About the sentences that a sample is chosen from (the counter sees only the chosen ones):
         self._skipped: dict[str, LeftOut] = {}  # those that were left out, by reason
-        self._sentences = self._bytes = 0  # all of them
+        self._sentences = self._bytes = 0  # how many there are, and how long they are together
         if setup.sample is not None:
             size, shuffle, seed = setup.sample
             self._sample = Sample(size, shuffle, seed)
@@ -270,7 +274,7 @@ class _Counting:
         return len(self._sample.sentences) if self._sample else 0
 
     def take(self, block: Block) -> bool:
-        """Count a block, or sample from it. False if no more blocks are needed."""
+        """Count a block, or sample from it. Return False if no more blocks are needed."""
         if self._sample is None:
             self.count(block)
             return True
@@ -309,7 +313,7 @@ class _Counting:
         self._left_away += block.left_away
         tallies = self.counter.tallies()
         if block.lines and not keep:
-            # Python needs as long for this as a tenth of counting the words.
+            # Counting newlines again in Python would take a tenth of the time that counting the words takes.
             block.newlines = tallies.sentences - self._counted - (not block.lines.endswith(b"\n"))
         if tallies.broken > self._broken_before and block.name != _SAMPLED:
             self.broken.add(block, tallies.broken - self._broken_before, keep)
@@ -345,7 +349,7 @@ class _Counting:
             sampled_from=self._sample.offered,
             sampled=self.chosen,
         )
-        # The chosen sentences are in both, but were read once.
+        # Both include the chosen sentences, which were read only once.
         return replace(sampling + counted, sentences=sampling.sentences, bytes=sampling.bytes)
 
     def _choose(self, block: Block, sample: Sample) -> bool:
@@ -389,7 +393,7 @@ class _Counting:
         """The chunks that the pretokenizer returns for a text, joined by BOUNDARY."""
         assert self._pretokenizer is not None
         made: Any = self._pretokenizer(text)
-        # A generator can be read once, so its chunks are listed before anything looks at them.
+        # A generator can be read only once, so its chunks are put into a list first.
         chunks = list(made) if isinstance(made, Iterable) and not isinstance(made, str) else None
         if chunks is None or not all(isinstance(chunk, str) for chunk in chunks):
             what = made if chunks is None else chunks

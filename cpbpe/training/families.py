@@ -1,8 +1,8 @@
-"""What differs between the two families of models in training; everything else is one path for both.
+"""How training differs between the two families of models. All other code is shared.
 
-A `Family` is made of complete options. It says how a corpus is read, what is counted and learned, and how a
-model is put together from that. Merges are learned best first, so a model with any smaller vocabulary can be
-built from the same values.
+A `Family` is made from complete options. It says how a corpus is read, what is counted and learned, and how a
+model is built from what was learned. Merges are learned best first, so models with smaller vocabularies can
+be built from the same result.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Built:
 
 
 class Family:
-    """What differs between the families, for a training with these options."""
+    """How models of one family are trained with these options."""
 
     setup: CountSetup
     """What is counted."""
@@ -78,7 +78,7 @@ class Family:
     learn_spec: LearnSpec | ByteLearnSpec
     """What is learned."""
     byte_pieces: int
-    """How many pieces are bytes: 256 or none."""
+    """How many pieces are bytes: 256 or 0."""
     special_texts: tuple[str, ...]
     """The texts of the other pieces that are not learned, in the order of their ids."""
 
@@ -86,18 +86,18 @@ class Family:
         self.options = options
 
     def recording(self, corpus: Corpus) -> Family:
-        """The same for a model that records the corpus, if it should."""
+        """The family, with the paths of the corpus in its models if `record_paths` asks for them."""
         return self
 
     def least(self, learned: Learned) -> int:
-        """The smallest size of a model: no merges."""
+        """The size of the smallest model, which has no merges."""
         raise NotImplementedError
 
     def check_size(self, learned: Learned) -> None:
         """Raise an error if what every model must hold does not fit into the vocabulary."""
 
     def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
-        """A model of `vocab_size` pieces, or as many as there are."""
+        """A model of `vocab_size` pieces, or of all pieces if there are fewer."""
         raise NotImplementedError
 
     def files(self, built: Built, name: str) -> tuple[bytes, bytes]:
@@ -109,7 +109,7 @@ class Family:
         raise NotImplementedError
 
     def warnings(self) -> list[str]:
-        """What may not be intended about the special pieces."""
+        """Warnings about special pieces that may not be intended."""
         return []
 
 
@@ -129,7 +129,7 @@ def place_pieces(texts: Sequence[bytes], special: Special, vocab_size: int, firs
     scores: list[float] = []
     types = bytearray()
     falling = [first_score - number for number in range(len(texts))]
-    # The lists grow by all pieces up to the next special one: piece by piece, they took five times as long.
+    # All pieces up to the next special one are added at once: one by one, it took five times as long.
     taken = 0
     for id, (piece, type) in [*sorted(special.items()), (vocab_size, ("", PieceType.UNUSED))]:
         end = min(taken + min(id, vocab_size) - len(pieces), len(texts))
@@ -154,7 +154,7 @@ def place_pieces(texts: Sequence[bytes], special: Special, vocab_size: int, firs
 
 
 class SentencePieceFamily(Family):
-    """Pieces of characters. What the model file records of the training is in `settings`."""
+    """Models whose pieces are made of characters. `settings` is what model files record of the training."""
 
     options: TrainOptions
 
@@ -197,7 +197,7 @@ class SentencePieceFamily(Family):
         )
 
     def recording(self, corpus: Corpus) -> Family:
-        """The same for a model that records the corpus, if it should."""
+        """The family, with the paths of the corpus in its models if `record_paths` asks for them."""
         if not self.options.record_paths:
             return self
         recording = copy(self)
@@ -205,7 +205,10 @@ class SentencePieceFamily(Family):
         return recording
 
     def least(self, learned: Learned) -> int:
-        """The smallest size of a model: no merges, or one piece beside the special ones."""
+        """The size of the smallest model.
+
+        It has no merges or, with auto_character_coverage, one piece besides the special ones.
+        """
         return len(self.special) + (1 if self.options.auto_character_coverage else len(learned.characters))
 
     def check_size(self, learned: Learned) -> None:
@@ -222,7 +225,7 @@ class SentencePieceFamily(Family):
         )
 
     def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
-        """A model of `vocab_size` pieces, or as many as there are."""
+        """A model of `vocab_size` pieces, or of all pieces if there are fewer."""
         options = self.options if vocab_size is None else self.options.replace(vocab_size=vocab_size)
         return build(
             learned,
@@ -240,13 +243,13 @@ class SentencePieceFamily(Family):
         return data, vocab_file(built.spec, self.options.vocabulary_output_piece_score)
 
     def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
-        """The bytes, a space counted as one, and the characters of the normalized text."""
+        """The bytes and the characters of the normalized text; a space counts as one byte."""
         seen = learned.seen()
         size = sum(count * (1 if text == _SPACE else len(text.encode())) for text, count in seen)
         return size + learned.nuls, sum(count for _, count in seen)
 
     def warnings(self) -> list[str]:
-        """What may not be intended about the special pieces."""
+        """Warnings about special pieces that may not be intended."""
         warnings = []
         if self.options.unk_id < 0:
             warnings.append(
@@ -270,11 +273,11 @@ def build(
     base: ModelSpec,
     auto_character_coverage: bool = False,
 ) -> Built:
-    """A model of `vocab_size` pieces, or as many as there are.
+    """A model of `vocab_size` pieces, or of all pieces if there are fewer.
 
-    The ids that special pieces leave are filled with the merges, best first, then the characters, with scores
-    -0, -1, -2 and so on. `base` is the model without its pieces. Only the vocabulary size in its settings is
-    corrected.
+    The ids that special pieces leave free go to the merges, best first, and then to the characters, with
+    the scores -0, -1, -2 and so on. `base` is the model without its pieces. Of its settings, only the
+    vocabulary size is corrected.
     """
     merges, characters = choose(learned, vocab_size - len(special_pieces), auto_character_coverage)
     texts = [*merges, *(character.encode() for character in characters)]
@@ -291,11 +294,11 @@ def choose(
 ) -> tuple[Sequence[bytes], Sequence[str]]:
     """The merges and characters of a model that has room for this many pieces.
 
-    Characters are decided by their coverage, and merges take the room that is left. With
-    auto_character_coverage the two compete. A merge saves one token each time its pair occurs in the
-    text; a character saves the tokens that its bytes would be, minus one. So a character of one byte is worth
-    nothing, unless a chosen merge contains it: then it must be there. For every number of merges, the room
-    that is left is filled with the most valuable characters. The number that saves the most tokens is
+    The coverage decides which characters get a piece, and merges take the room that is left. With
+    auto_character_coverage the two compete. A merge saves one token each time its pair occurs in the text. A
+    character saves the tokens that its bytes would take, minus one. So a character of one byte saves nothing,
+    but it must have a piece if a chosen merge contains it. For every number of merges, the room that is left
+    is filled with the characters that save the most. The number of merges that saves the most tokens is
     chosen; if several save the same, the largest of them.
     """
     if not auto_character_coverage:
@@ -310,8 +313,8 @@ def choose(
     worthy = sorted((c for c in counts if gain(c) > 0), key=lambda c: (-gain(c), -counts[c], c))
     rank = {character: place for place, character in enumerate(worthy)}
 
-    # For every number of merges: `needed` are their characters; of the others, those in worthy[:end] fill
-    # the room that is left. Every merge leaves less room, so `end` only ever moves down.
+    # For every number of merges, `needed` holds the characters of these merges, and the other characters in
+    # worthy[:end] fill the room that is left. Every merge leaves less room, so `end` never grows.
     needed: set[str] = set()
     end = fillers = len(worthy)
     filled = sum(map(gain, worthy))
@@ -361,7 +364,7 @@ def _name(function: object) -> str:
 
 
 class ByteFamily(Family):
-    """Pieces of bytes."""
+    """Models whose pieces are made of bytes."""
 
     options: ByteTrainOptions
     learn_spec: ByteLearnSpec
@@ -385,14 +388,14 @@ class ByteFamily(Family):
         )
 
     def least(self, learned: Learned) -> int:
-        """The smallest size of a model: no merges."""
+        """The size of the smallest model, which has no merges."""
         return len(self.special_texts) + BYTES
 
     def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
-        """A model of `vocab_size` pieces, or as many as there are.
+        """A model of `vocab_size` pieces, or of all pieces if there are fewer.
 
-        Bytes and merges stand in the order in which they merge, so a score is the id with a minus; special
-        tokens stand before them or after them.
+        Bytes and merges are in the order in which they merge, so each score is the negative of the id.
+        Special tokens come before all of them or after all of them.
         """
         options, tokens = self.options, self.special_texts
         size = options.vocab_size if vocab_size is None else vocab_size
@@ -413,8 +416,8 @@ class ByteFamily(Family):
             ),
             alphabet="bytes",
             splitter=options.splitter,
-            # Merging makes every piece of its own bytes, so this changes no ids. It is how the models of the
-            # families are read; minbpe looks nothing up.
+            # This changes no ids, because merging the bytes of a piece always gives that piece. The models of
+            # these families are read in this way, too; minbpe does not look up whole chunks.
             whole=options.byte_order == "gpt2",
         )
         return Built(spec, len(merges))
@@ -422,8 +425,8 @@ class ByteFamily(Family):
     def files(self, built: Built, name: str) -> tuple[bytes, bytes]:
         """The model file, and the .vocab file: a piece and its id on each line, for people and for grep.
 
-        Bytes are written as GPT-2's letters, of which none is a space or ends a line; special tokens as they
-        are.
+        Bytes are written as GPT-2's letters, none of which is a space or a line break. Special tokens are
+        written as they are.
         """
         rows = zip(built.spec.pieces.texts, built.spec.pieces.types, strict=True)
         lines = (

@@ -284,11 +284,11 @@ BYTE_GROUPS: dict[str, dict[str, Meaning]] = {
         ),
     },
 }
-"""The options by group, of byte-level models by group, in the order of `ByteTrainOptions`."""
+"""The options of byte-level models by group, in the order of `ByteTrainOptions`."""
 
 MEANINGS = {name: meaning for group in GROUPS.values() for name, meaning in group.items()}
 BYTE_MEANINGS = {name: meaning for group in BYTE_GROUPS.values() for name, meaning in group.items()}
-"""The options by name."""
+"""The meanings of the options of each family, by name."""
 
 
 def sentence(phrase: str) -> str:
@@ -312,7 +312,7 @@ def page(defaults: Mapping[str, str], groups: Mapping[str, Mapping[str, Meaning]
     return "\n".join(lines)
 
 
-# --- Names that are no options ---------------------------------------------------------------------
+# --- Names that are not options --------------------------------------------------------------------
 
 
 REFUSED = by_name(
@@ -466,7 +466,7 @@ FOREIGN = by_name(
 
 
 def advice(name: str, names: Sequence[str], refused: Mapping[str, str] = REFUSED) -> str:
-    """The second half of a message about an option that does not exist; `names` are those that do.
+    """The second half of a message about an option that does not exist; `names` are the options that do.
 
     >>> advice("special_token", ["vocab_size", "pretokenizer", "control_symbols"])[:23]
     'give control_symbols fo'

@@ -1,8 +1,8 @@
 """The options of training in both families of models, the presets, and every check that needs no corpus.
 
-Those of the SentencePiece family are `TrainOptions`: their names and meanings are those of sentencepiece
-0.2.3. Those of byte-level models are `ByteTrainOptions`. `option_table` next to this says what each option
-means, and what to say about names that are none.
+`TrainOptions` are those of the SentencePiece family, with the names and meanings of sentencepiece 0.2.3.
+`ByteTrainOptions` are those of byte-level models. The file `option_table.py` says what each option means, and
+what messages say about names that are not options.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_SENTENCE_LENGTH = 1 << 30
 """The largest `max_sentence_length` that sentencepiece takes. Models record it when there is no limit."""
 
 ARGUMENTS = ("threads", "format", "field", "column", "memory_limit", "progress")
-"""What `cpbpe.train` takes besides the options: how to work, which the model does not depend on."""
+"""What `cpbpe.train` takes besides the options: how the corpus is read, and how the work is done."""
 
 TIES = ("tokenizers", "minbpe")
 """The rules for equally frequent pairs; `cpbpe/reference/byte_level/training.py` explains them."""
@@ -50,10 +50,10 @@ T = TypeVar("T", bound="Options")
 
 
 class Options:
-    """What the options of both families do. They are checked when they are created, and never change."""
+    """The base of the options of both families. They are checked when they are created, and never change."""
 
     refused: ClassVar[Mapping[str, str]]
-    """Names that are no options, and the reason for each."""
+    """Names that are refused, with the reason for each."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def names_checked(kind: type[T]) -> type[T]:
 
 
 def check_type(name: str, value: object, kind: str) -> None:
-    """Raise an error if the value of an option is of another type than this annotation says."""
+    """Raise an error if the value of an option does not have the type that its annotation, `kind`, names."""
     if kind == "bool" and not isinstance(value, bool):
         raise TypeError(f"{named(name)} must be True or False, not {value!r}")
     if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
@@ -359,7 +359,7 @@ NAMES = TrainOptions.names()
 
 
 def special_counts(placed: Mapping[int, tuple[str, int]]) -> list[str]:
-    """How many of the pieces that are not learned are bytes, and how many are not, in words.
+    """The numbers of special pieces and of bytes among the pieces that are not learned, in words.
 
     >>> special_counts(TrainOptions().special_pieces())
     ['3 special pieces', '256 bytes']
@@ -672,13 +672,13 @@ their patterns and special tokens, and the sizes give as many merges as theirs. 
 train as these libraries do (the latter with its ByteLevel pre-tokenizer, on files)."""
 
 OTHER_NAMES = MappingProxyType({"cl100k": "gpt4", "o200k": "gpt4o"})
-"""What else presets are called."""
+"""Other names of presets."""
 
 
-# --- Either of them -------------------------------------------------------------------------------
+# --- Options of either family ---------------------------------------------------------------------
 
 AnyOptions = TrainOptions | ByteTrainOptions
-"""The options of either family: what `isinstance` narrows."""
+"""The options of either family; `isinstance` tells which one."""
 
 ONLY_BYTES = frozenset(BYTE_NAMES) - frozenset(NAMES)
 """Options that only byte-level models have."""
@@ -718,7 +718,7 @@ def complete_options(preset: str | AnyOptions, changes: Mapping[str, Any]) -> An
 
 
 def default_of(name: str, presets: Mapping[str, Options] = PRESETS) -> str:
-    """The default of an option, that of the first preset, and where the others differ from it, for people.
+    """The default of an option, which is that of the first preset, and what other presets have instead.
 
     >>> default_of("byte_fallback"), default_of("add_dummy_prefix")
     ('True; sentencepiece: False', 'True; lossless: False')

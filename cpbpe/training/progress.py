@@ -1,4 +1,4 @@
-"""Showing how far long work is: a bar on a terminal, a call to a function, or nothing.
+"""Showing the progress of long work: by a bar on a terminal, by calls of a function, or not at all.
 
 The bar is drawn by `rich` or `tqdm` where one of them is installed, and is one plain line otherwise.
 """
@@ -20,12 +20,12 @@ IN_BYTES = ("reading", "encoding", "decoding")
 
 @dataclass(frozen=True)
 class Step:
-    """How far one phase of the work is."""
+    """The progress of one phase of the work."""
 
     phase: str
     """What is being done: in training "reading", "joining", "characters", "pairs", "merges" or "writing"."""
     done: int
-    """How much of it is done: bytes in IN_BYTES, words in "joining", else what the phase is named for."""
+    """How much is done: bytes in the phases of IN_BYTES, words in "joining", else what the phase names."""
     total: int | None
     """How much there is, if that is known."""
     seconds: float
@@ -62,7 +62,7 @@ class Display:
             self._bar = _make_bar(stream or sys.stderr)
 
     def update(self, phase: str, done: int, total: int | None) -> None:
-        """Report how far a phase is. An exception of the callback is passed on and ends the training."""
+        """Report the progress of a phase. An exception of the callback is passed on and ends the training."""
         if self._callback is None and self._bar is None:
             return
         step = Step(phase, done, total, time.monotonic() - self._begun)

@@ -59,7 +59,7 @@ _ADDED_UP = (
     "spilled_runs",
     "spilled_bytes",
 )
-"""What of two readings is simply added up, or put one after the other."""
+"""The fields of two readings that `+` adds up, or joins if they are tuples."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -365,7 +365,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def pieces_in_words(report: Report) -> str:
-    """What the pieces of the model are."""
+    """How many pieces of each kind the model has."""
     named = [text if text.isprintable() else repr(text) for text in report.special_texts[:_MOST_SHOWN]]
     dots = ["..."] if len(report.special_texts) > _MOST_SHOWN else []
     parts: list[str] = []
@@ -410,7 +410,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measure what is done inside."""
+        """Measure the work that is done in this context."""
         begun = time.perf_counter()
         yield
         self.phases.append(Phase(name, time.perf_counter() - begun, _peak_memory()))

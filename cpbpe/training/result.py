@@ -101,10 +101,10 @@ class TrainingResult:
         pieces, tokens = self._report.vocab_size, self._report.tokens
         return f"<cpbpe.TrainingResult: {counted(pieces, 'piece')}, {counted(tokens, 'token')}>"
 
-    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
+    if not TYPE_CHECKING:  # type checkers should still report missing attributes
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Refuse: what encodes is in the result."""
+            """Raise an AttributeError that says where the methods of the tokenizer are."""
             there = not name.startswith("_") and hasattr(Tokenizer, name)
             hint = f"; use result.tokenizer.{name}" if there else ""
             message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"

@@ -65,7 +65,7 @@ def with_input(settings: Settings, corpus: Corpus) -> Settings:
         )
     fields: dict[str, Any] = {"input": [_unicode(path) for path in corpus.files]}
     if all(corpus.format_of(path) == "tsv" for path in corpus.files):
-        fields["input_format"] = "tsv"  # sentencepiece must be told
+        fields["input_format"] = "tsv"  # sentencepiece does not find out by itself
     return replace(settings, trainer={**settings.trainer, **fields})
 
 
@@ -104,7 +104,10 @@ def charsmap_of(options: TrainOptions) -> bytes:
 
 
 def _charsmap_of_rules(options: TrainOptions, kind: str) -> bytes | None:
-    """The charsmap of the rules that were given as pairs or as a file, for the normalizer or the other."""
+    """The charsmap of the rules that were given as pairs or as a file; None if there are none.
+
+    `kind` is "normalization" or "denormalization".
+    """
     if rules := getattr(options, f"{kind}_rules"):
         with importing:
             from cpbpe.text.charsmap_build import charsmap_from_rules
@@ -124,7 +127,7 @@ def charsmap_of_file(option: str, path: str) -> bytes:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        # Rules are written in ASCII. Invalid UTF-8 does no harm in a comment, and is no rule elsewhere.
+        # Rules are written in ASCII. Invalid UTF-8 does no harm in a comment, and is an error elsewhere.
         return charsmap_from_tsv(data.decode(errors="replace"))
     except ValueError as error:
         hint = ""

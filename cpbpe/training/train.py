@@ -76,7 +76,9 @@ def train(
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     check_arguments(threads, field, column, progress)
     limit = checked_memory_limit(memory_limit)
-    family = family_of(complete_options(preset, changes))  # now, because files of rules may hold errors
+    family = family_of(
+        complete_options(preset, changes)
+    )  # before any reading: files of rules may hold errors
     with Display(progress) as display:
         if isinstance(source, WordCounts):
             about_reading = (
@@ -208,7 +210,7 @@ def make_report(family: Family, counts: WordCounts, learned: Learned, built: Bui
 
 
 def too_long(reading: Reading, family: Family) -> list[str]:
-    """A warning if more than a hundredth of the corpus was left out for its length."""
+    """A warning if more than a hundredth of the corpus was left out because of its length."""
     long = reading.left_out.get("too_long")
     if long is None or long.bytes * 100 <= reading.bytes:
         return []

@@ -172,7 +172,7 @@ class WordCounts:
             reading = reading + other.reading
         if not others:
             return self
-        # Where words were first seen: the texts of each come after those of the counts before it.
+        # Where words were first seen, if recorded: the texts of each part come after those of earlier parts.
         parts = [self.words]
         for other in others:
             parts.append(after(other.words, sum(map(len, parts))))
@@ -271,7 +271,7 @@ class WordCounts:
 
 
 class _Checked:
-    """A file, with the CRC-32 of everything that was written to it or read from it."""
+    """A file, and the CRC-32 of everything written to it or read from it so far."""
 
     def __init__(self, file: BinaryIO):
         self._file = file
@@ -308,7 +308,10 @@ def no_overflow() -> Iterator[None]:
 
 
 def in_order(words: Words) -> Words:
-    """The words with 0, 1, 2 ... for where each was first seen, so that equal texts give equal counts."""
+    """The words, numbered 0, 1, 2 ... in the order in which they were first seen.
+
+    Equal texts then give equal counts. Words without that order are returned as they are.
+    """
     if not words.firsts:
         return words
     with importing:
@@ -320,7 +323,7 @@ def in_order(words: Words) -> Words:
 
 
 def after(words: Words, others: int) -> Words:
-    """The words as if the text with that many other words came before theirs."""
+    """The words as if their text came after a text with this many other words."""
     if not words.firsts:
         return words
     with importing:

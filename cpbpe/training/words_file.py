@@ -1,9 +1,9 @@
 """Counted words on the disk, in blocks, so that more words than fit into memory can be merged.
 
-A block is: the number of words n (u64), the bytes of the words together b (u64), where each word ends
-among these bytes (n times u64), the counts (n times u64), if it is recorded, where each word was first seen
-(n times u64), the words (b bytes); integers little-endian. Words
-are sorted by their bytes, over all blocks, and no word occurs twice. A block of no words ends the list.
+A block consists of: the number n of words (u64); the number b of bytes of all words (u64); where each word
+ends among these bytes (n times u64); the counts (n times u64); where each word was first seen (n times u64),
+if that is recorded; the words (b bytes). Integers are little-endian. Words are sorted by their bytes, across
+all blocks, and no word occurs twice. A block of no words ends the list.
 """
 
 from __future__ import annotations
@@ -72,16 +72,15 @@ def write_words(file: Any, parts: Iterable[Words]) -> None:
 
 
 def read_words(read: Callable[[int], bytes], *, trusted: bool, ordered: bool = False) -> Iterator[Words]:
-    """Yield the blocks of a list. EOFError if it is cut off, ValueError if it is not valid.
+    """Yield the blocks of a list. Raise EOFError if it is cut off, ValueError if it is not valid.
 
-    With `ordered` it is recorded where each word was first seen.
-
-    The order of the words is checked, unless the list is trusted because this process wrote it.
+    With `ordered`, blocks record where each word was first seen. The words are checked, unless the list is
+    `trusted` because this process wrote it.
     """
 
     def exactly(size: int) -> bytes:
         data = bytearray()
-        while len(data) < size:  # in steps, so that a wrong size takes no memory
+        while len(data) < size:  # in steps, so that a wrong size does not allocate much memory
             part = read(min(size - len(data), 1 << 24))
             if not part:
                 raise EOFError
@@ -141,9 +140,8 @@ class Runs:
 
     def __init__(self) -> None:
         self._folder: str | None = None
-        self._levels: list[
-            list[str]
-        ] = []  # the files; those of a level were merged from files of the level before
+        # The paths of the files, by level. Each file of a level was merged from files of the level before.
+        self._levels: list[list[str]] = []
         self._number = 0
         self._ordered = False
         self.bytes = 0
@@ -167,7 +165,7 @@ class Runs:
         self._ordered = bool(words.firsts)
         self.bytes += os.path.getsize(self._write([words], level=0))
         for level, paths in enumerate(self._levels):
-            if len(paths) == MOST_RUNS:  # they become one, so that few files are open at the end
+            if len(paths) == MOST_RUNS:  # merge them, so that few files are open at the end
                 with _opened(paths, self._ordered) as lists:
                     self._write(merge_lists(lists), level + 1)
                 for path in paths:
@@ -196,7 +194,7 @@ class Runs:
         return path
 
     def merge(self, last: Words, step: Callable[[int], object]) -> Words:
-        """All words that were set aside, and the last ones. `step` is called with the number so far."""
+        """All words that were set aside, and the last ones. `step` is called with the number merged."""
         if not self._levels:
             return last
         if len(last):
