@@ -4,9 +4,8 @@ Exit codes: 0 on success; 1 if the work could not be done, with the reason on th
 command was not understood; 130 if it was interrupted.
 
 The file of a subcommand has `parser()`, whose `parse` takes the arguments, and `run`, which does what they
-say. It may have `SPELLING`, how messages spell its options, and `LESS_MEMORY`, what to do if there is not
-enough. A `run` that was interrupted, and has kept something, says so in the `KeyboardInterrupt` that it
-raises.
+say. It may have `SPELLING`, how messages spell its options, and `LESS_MEMORY`, what to do if memory runs out.
+A `run` that was interrupted and has kept something says so in the `KeyboardInterrupt` that it raises.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ ALIASES = {"tokenize": "pack"}
 """Other names of subcommands."""
 
 _IN_PYTHON = ("load", "normalize", "align", "truncate", "split")
-_NOWHERE = ("download", "fetch", "pull")
+_DOWNLOADS = ("download", "fetch", "pull")
 _MEANT = {
     "version": "--version",
     **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
@@ -154,7 +153,7 @@ def _no_such_command(name: str) -> str:
         return f"the command comes first, before options such as {name}: cpbpe train ..."
     if name in _IN_PYTHON:
         return f"there is no command {name!r}: it is for Python, where cpbpe.load('my.model') has methods"
-    if name in _NOWHERE:
+    if name in _DOWNLOADS:
         return f"there is no command {name!r}: cpbpe downloads nothing; it takes the files that you have"
     if name in _MEANT:
         return f"there is no command {name!r}; did you mean {_MEANT[name]!r}?"
@@ -169,7 +168,7 @@ def _no_such_command(name: str) -> str:
 
 def _guarded(command: Any, options: object) -> int:
     before = None
-    with suppress(ValueError):  # it is not the main thread
+    with suppress(ValueError):  # only the main thread can set a handler
         before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
     try:
         with warnings.catch_warnings():
@@ -221,7 +220,7 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning as people like to read it, without a line of code."""
+    """Show a warning as a message, without the place in the code that Python would add."""
     say(str(message).removeprefix("cpbpe "))  # `say` begins with that name
 
 

@@ -26,7 +26,7 @@ HELP = "a model: a .model file, a tokenizer.json, a folder, a .gguf, a .tiktoken
 
 
 def add_given(parser: Parser) -> None:
-    """What a user says about a model whose file does not say it."""
+    """Add options for what the file of a model does not say: its pattern and its special tokens."""
     group = parser.add_argument_group("a model that does not say it (.tiktoken, vocab.json with merges.txt)")
     group.add_argument(
         "--pattern",
@@ -44,13 +44,16 @@ def add_given(parser: Parser) -> None:
 
 
 def given_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The same as `cpbpe.load` takes it."""
+    """The values of these options, as arguments for `cpbpe.load`."""
     tokens: list[tuple[str, int]] | None = arguments.special_token
     return {"pattern": arguments.pattern, "special_tokens": None if tokens is None else dict(tokens)}
 
 
 def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool = False) -> Tokenizer:
-    """The model, or the one of a path; errors name its file. `plain`: what is said of others is not meant."""
+    """Load the model, or that of a path; errors name its file.
+
+    `plain`: without the options of `add_given`, because they are about another model.
+    """
     with importing:
         from cpbpe.tokenizer.tokenizer import load
     path = path or str(arguments.model)
@@ -75,7 +78,7 @@ def _token(text: str) -> tuple[str, int]:
 
 
 def add_reading(group: Any, tables: str, format_flag: str = "--format", name: str = "format") -> None:
-    """The format of files, which is parsed as `name`, and where the text is in those with fields or columns.
+    """Add options for the format of files, parsed as `name`, and for the field or column of the text.
 
     `tables` names the formats with columns.
     """
@@ -97,7 +100,7 @@ def add_reading(group: Any, tables: str, format_flag: str = "--format", name: st
 
 
 def documents_of(arguments: argparse.Namespace, files: Iterable[str], format: str = "format") -> Documents:
-    """The documents of files, read as the arguments say. Files in folders that are left out are named."""
+    """The documents of files, read as the arguments say. Messages name files that are left out."""
     how = {"format": getattr(arguments, format), "field": arguments.field, "column": arguments.column}
     documents = Documents(files, **how)
     for file, what in documents.left_out.items():
@@ -120,11 +123,11 @@ _MEANINGS = {
     "skip_special_tokens": "whether special tokens decode to nothing. Otherwise CONTROL pieces do, and added "
     "tokens are shown",
 }
-"""Meanings that a shell needs in other words than Python does."""
+"""Meanings that need other words in a shell than in Python."""
 
 
 def add_encode_options(parser: Parser, without: Collection[str] = ()) -> None:
-    """Every option of encoding, except these."""
+    """Add every option of encoding, except those of `without`."""
     group = parser.add_argument_group("encoding")
     for name, option in ENCODE.items():
         if name not in without:
@@ -132,7 +135,7 @@ def add_encode_options(parser: Parser, without: Collection[str] = ()) -> None:
 
 
 def add_decode_options(parser: Parser) -> None:
-    """Every option of decoding."""
+    """Add every option of decoding."""
     group = parser.add_argument_group("decoding")
     for name, option in DECODE.items():
         add_option(group, name, option.annotation, _MEANINGS.get(name, option.meaning))
@@ -153,7 +156,7 @@ def decode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
-    """How documents are read."""
+    """Add the options that say how documents are read."""
     reading = parser.add_argument_group("reading")
     add_reading(reading, ".parquet, .arrow, .tsv or .csv", format_flag, "input_format")
     reading.add_argument(

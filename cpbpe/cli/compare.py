@@ -109,7 +109,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare."""
-    models, texts = _told_apart(arguments)
+    models, texts = _models_and_texts(arguments)
     if not models:
         raise NotUnderstoodError(
             "there is no model; name one, such as tokenizer.model, or say which file is one: --model FILE"
@@ -131,15 +131,15 @@ def run(arguments: argparse.Namespace) -> int:
     with importing:
         from cpbpe.tools.compare import compare
     loaded = _models(arguments, models)
-    found = compare(
+    comparison = compare(
         loaded, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
     )
-    _write(arguments, found)
+    _write(arguments, comparison)
     return 0
 
 
-def _told_apart(arguments: argparse.Namespace) -> tuple[list[_Named], list[_Named]]:
-    """The models and the texts, each with the name that stands before it, if there is one."""
+def _models_and_texts(arguments: argparse.Namespace) -> tuple[list[_Named], list[_Named]]:
+    """The models and the texts among the arguments, each with the name before it, if there is one."""
     models, texts = list(map(_split, arguments.model)), list(map(_split, arguments.text))
     for given in map(_split, arguments.files):
         if is_model(given.path):
@@ -155,7 +155,7 @@ def _told_apart(arguments: argparse.Namespace) -> tuple[list[_Named], list[_Name
 
 
 def _split(given: str) -> _Named:
-    """NAME=FILE, unless there is a file that is called so, or the = is inside a path.
+    """Take NAME=FILE apart, unless that is the name of a file, or the = is inside a path.
 
     >>> _split("en=a.txt"), _split("x/lang=en/*.txt")
     (_Named(name='en', path='a.txt'), _Named(name=None, path='x/lang=en/*.txt'))
@@ -170,44 +170,44 @@ def _split(given: str) -> _Named:
 
 
 def _models(arguments: argparse.Namespace, models: list[_Named]) -> dict[str, Any]:
-    """The models by name, ours loaded."""
+    """The models by name; all but those of other libraries are loaded."""
     with importing:
         from cpbpe.tools.compare import names_of
-    needy = _in_need([model.path for model in models])
+    incomplete = _incomplete([model.path for model in models])
     others = iter(names_of([model.path for model in models if model.name is None]))
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, path in models:
         key = next(others) if name is None else name
-        if key in found:
+        if key in by_name:
             raise NotUnderstoodError(f"two models are called {key}; give each a name: NAME=FILE")
-        found[key] = _loaded(arguments, path, path in needy)
-    return found
+        by_name[key] = _loaded(arguments, path, path in incomplete)
+    return by_name
 
 
-def _in_need(paths: list[str]) -> list[str]:
-    """The models that --pattern and --special-token are meant for: those that do not say it themselves.
+def _incomplete(paths: list[str]) -> list[str]:
+    """The models that --pattern and --special-token are meant for: those whose files do not say these.
 
-    If no model is such a file, all of them, so that loading says why these options mean nothing.
+    If there is no such model, all of them, so that loading them says why these options mean nothing.
     """
     surely = [path for path in paths if path.endswith((".tiktoken", "vocab.json"))]
     perhaps = [path for path in paths if path.endswith(".gguf") or os.path.isdir(path)]
     return surely or perhaps or paths
 
 
-def _loaded(arguments: argparse.Namespace, path: str, is_in_need: bool) -> Any:
-    """A model of ours; of other libraries the name."""
+def _loaded(arguments: argparse.Namespace, path: str, is_incomplete: bool) -> Any:
+    """A model, loaded; of another library, only its name."""
     with importing:
         from cpbpe.tools.compared_models import is_of_another_library, way_out
     if is_of_another_library(path):
         return path
     try:
-        return load(arguments, path, plain=not is_in_need)
+        return load(arguments, path, plain=not is_incomplete)
     except ValueError as error:
         raise ValueError(f"{error}{way_out(path, error)}") from error
 
 
 def is_model(name: str) -> bool:
-    """Whether an argument is a model: by its ending, the library before it, or what is in the folder.
+    """Whether an argument is a model: by its ending, the library named before it, or what is in the folder.
 
     >>> [is_model(name) for name in ("a/tokenizer.json", "tiktoken:gpt2", "records.json", "en=a.txt")]
     [True, True, False, False]
@@ -225,7 +225,7 @@ def is_model(name: str) -> bool:
 
 
 def _texts(arguments: argparse.Namespace, texts: list[_Named]) -> dict[str, Documents]:
-    """The texts by name: the one that is given, or that of the file without its endings.
+    """The texts by name: the given one, or else that of the file without its endings.
 
     Files with the same given name are one text.
     """
@@ -245,7 +245,7 @@ def _name_of(text: _Named) -> str:
     return text.name or file.partition(".")[0] or text.path
 
 
-def _write(arguments: argparse.Namespace, found: Comparison) -> None:
+def _write(arguments: argparse.Namespace, comparison: Comparison) -> None:
     form = arguments.format
     if form == "table" and arguments.out is not None:
         form = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}.get(
@@ -254,11 +254,11 @@ def _write(arguments: argparse.Namespace, found: Comparison) -> None:
     if form == "json":
         with importing:
             from cpbpe.tools.vocabulary_file import visible
-        text = visible(found.to_json()) + "\n"
+        text = visible(comparison.to_json()) + "\n"
     elif form == "csv":
-        text = found.to_csv()
+        text = comparison.to_csv()
     elif form == "html":
-        text = found.html()
+        text = comparison.html()
     else:
-        text = "\n".join(found.lines(get_terminal_size((100, 24)).columns)) + "\n"
+        text = "\n".join(comparison.lines(get_terminal_size((100, 24)).columns)) + "\n"
     write_text(arguments.out, [text])

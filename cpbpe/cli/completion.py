@@ -33,7 +33,7 @@ class Verb(NamedTuple):
     choices: Mapping[str, Sequence[str]]
     """The values of those that take one of a few names."""
     words: Sequence[str]
-    """What can come first that is not a file."""
+    """The words, other than files, that can come first."""
 
 
 def parser() -> Parser:
@@ -54,21 +54,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def verbs() -> dict[str, Verb]:
-    """All commands, with what their parsers know."""
-    found = {}
+    """All commands, with the options and values that their parsers know."""
+    by_name = {}
     for name in COMMANDS:
         with importing:
             module = import_module(f"cpbpe.cli.{name}")
         parser = module.parser()
         if isinstance(parser, Parser):
             words = _SHELLS if name == "completion" else ()
-            found[name] = Verb([*parser.shown()], parser.choices(), words)
+            by_name[name] = Verb([*parser.shown()], parser.choices(), words)
         else:  # a command of several programs
-            found[name] = Verb(["--help"], {}, list(getattr(module, "PROGRAMS", ())))
+            by_name[name] = Verb(["--help"], {}, list(getattr(module, "PROGRAMS", ())))
     for name, meant in ALIASES.items():
-        found[name] = found[meant]
-    found["help"] = Verb([], {}, list(COMMANDS))
-    return found
+        by_name[name] = by_name[meant]
+    by_name["help"] = Verb([], {}, list(COMMANDS))
+    return by_name
 
 
 # --- The scripts ----------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def _templates(given: list[str] | None) -> dict[str, str] | None:
     """The templates in files, by name."""
     if given is None:
         return None
-    found = {}
+    templates = {}
     for item in given:
         name, equals, path = item.partition("=")
         if not equals or os.path.exists(item):
@@ -162,12 +162,12 @@ def _templates(given: list[str] | None) -> dict[str, str] | None:
         with open(path, "rb") as file:
             data = file.read()
         try:
-            found[name] = data.decode()
+            templates[name] = data.decode()
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{path}: byte {error.start} is not UTF-8, and a chat template is text"
             ) from None
-    return found
+    return templates
 
 
 def _lines(done: Conversion, replaced: str) -> list[tuple[str, str]]:

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         from cpbpe.packing.lines import LineDecoder
     check(arguments, "cpbpe decode my.model corpus.ids", "leave it out")
     tokenizer = load(arguments)
-    found = Files(files_of(arguments), format="text")
+    files = Files(files_of(arguments), format="text")
     decoder = LineDecoder(
         tokenizer,
         arguments.format,
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         threads=threads_of(arguments),
         **decode_options_of(arguments),
     )
-    show_files(arguments.verbose, arguments.quiet, found.files, found.left_out, found.again)
+    show_files(arguments.verbose, arguments.quiet, files.files, files.left_out, files.again)
 
     def parts(show: Callable[[int], object]) -> Parts:
         read = 0
@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
             nonlocal read
             read += size
 
-        for part in decoder.decode(found.files, advanced):
+        for part in decoder.decode(files.files, advanced):
             yield part
             show(read)
 
-    return work(arguments, "decoding", found.files, found.total, parts, lambda: decoder.tally)
+    return work(arguments, "decoding", files.files, files.total, parts, lambda: decoder.tally)

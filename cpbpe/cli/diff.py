@@ -64,14 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
     with importing:
         from cpbpe.tools.diff import diff
     corpus = documents_of(arguments, files) if files else None
-    found = diff(first, second, corpus, search=not arguments.no_search)
+    difference = diff(first, second, corpus, search=not arguments.no_search)
     if not arguments.quiet:
         if arguments.json:
             with importing:
                 from cpbpe.tools.vocabulary_file import visible
-            text = visible(found.to_json()) + "\n"
+            text = visible(difference.to_json()) + "\n"
         else:
             columns = get_terminal_size((100, 24)).columns
-            text = "".join(f"{line}\n" for line in found.lines(columns, arguments.limit))
+            text = "".join(f"{line}\n" for line in difference.lines(columns, arguments.limit))
         write_text(arguments.out, [text])
-    return int(arguments.exit_code and bool(found))
+    return int(arguments.exit_code and bool(difference))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.lines import Tally
 
 SPELLING = Flags(renamed={"format": "input_format"})
-"""How messages spell options: --format is that of the output here."""
+"""How messages spell options: here, --format is that of the output."""
 
 Parts = Generator[bytes | memoryview, None, None]
 
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def add_files(parser: Parser, what: str) -> None:
-    """The model, and the files."""
+    """Add the model and the files."""
     parser.add_argument("model", nargs="?", metavar="MODEL", help=HELP)
     parser.add_argument(
         "files",
@@ -174,7 +174,7 @@ def add_files(parser: Parser, what: str) -> None:
 
 
 def add_output(parser: Parser) -> None:
-    """Where the result goes, and what is said meanwhile."""
+    """Add the options about the output and about messages."""
     writing = parser.add_argument_group("writing")
     writing.add_argument(
         "--out",
@@ -232,7 +232,7 @@ def work(
         check_outputs([out], sources)
     replaced = existing([out]) if out is not None else ""
     begun = time.perf_counter()
-    # A bar between the lines of the output would help nobody.
+    # If the output goes to a terminal, there is no bar, because it would get between the lines.
     on_terminal = out is None and getattr(sys.stdout, "isatty", bool)()
     shown = False if arguments.quiet or on_terminal else None
     try:

@@ -37,7 +37,7 @@ examples:
 """
 
 _WIDTH = 100
-"""Where there is no terminal, lines have at most this many columns."""
+"""The most columns of a line where there is no terminal."""
 
 
 def parser() -> Parser:
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.export is not None:
         lines = _exported(tok, arguments.export)
     elif arguments.search is not None:
-        lines = _found(tok, arguments)
+        lines = _matching(tok, arguments)
     elif arguments.chat_template is not None:
         lines = _template(tok, arguments)
     elif asked:
@@ -117,7 +117,7 @@ def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """What is not kept of a folder, or does not fit together in it."""
+    """Notes about a folder: what in it is not kept, and which of its files contradict each other."""
     with importing:
         from cpbpe.model.files import folder_of
     folder = folder_of(arguments.model)
@@ -141,11 +141,11 @@ def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
             f"{tok.vocab[id]!r} was added to the model, and is not built from parts: text yields it only "
             f"where it is allowed"
         )
-    found: Built = built(tok.facts.spec, id)
+    tree: Built = built(tok.facts.spec, id)
     if arguments.json:
-        yield _json(found.to_dict())
+        yield _json(tree.to_dict())
     else:
-        yield from built_lines(found, *_terminal(arguments), spaces=_has_spaces(tok))
+        yield from built_lines(tree, *_terminal(arguments), spaces=_has_spaces(tok))
 
 
 def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _id_of(tok: Tokenizer, piece: str) -> int:
     )
 
 
-def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+def _matching(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     with importing:
         from cpbpe.tools.reports import piece_lines
         from cpbpe.tools.vocabulary_file import rows, to_json_rows
@@ -187,19 +187,19 @@ def _found(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
         matches = re.compile(arguments.search).search
     except re.error as error:
         raise ValueError(f"--search: {arguments.search!r} is not a regular expression: {error}") from None
-    found = [row for row in rows(tok) if matches(row.piece.decode(errors="replace"))]
-    if not found:
+    matching = [row for row in rows(tok) if matches(row.piece.decode(errors="replace"))]
+    if not matching:
         say(f"no piece matches {arguments.search!r}")
     if arguments.json:
-        yield from to_json_rows(found)
+        yield from to_json_rows(matching)
     else:
         columns = _terminal(arguments)[0] if _on_terminal(arguments) else None
-        shown = ((row.id, row.type, row.score, row.piece.decode(errors="replace")) for row in found)
+        shown = ((row.id, row.type, row.score, row.piece.decode(errors="replace")) for row in matching)
         yield from piece_lines(shown, columns, _has_spaces(tok))
 
 
 def _has_spaces(tok: Tokenizer) -> bool:
-    """Whether pieces have spaces, as those of byte-level models have."""
+    """Whether pieces contain spaces rather than U+2581, as in byte-level models."""
     return tok.facts.is_byte_level
 
 

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace, path: str) -> Lint:
-    """What is wrong with one model; that it cannot be loaded, if so."""
+    """The findings about one model. If it cannot be loaded, that is the only one."""
     with importing:
         from cpbpe.lint.findings import Finding, Lint
     try:

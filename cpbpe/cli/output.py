@@ -38,7 +38,7 @@ def say(message: str) -> None:
     if sys.stderr is not None:
         try:
             print(f"cpbpe: {message}", file=sys.stderr)
-        except OSError:  # what it keeps would fail again when Python flushes it at exit, with exit code 120
+        except OSError:  # Python would flush the rest at exit, fail again, and exit with code 120
             with suppress(OSError, ValueError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, sys.stderr.fileno())
@@ -48,7 +48,7 @@ def say(message: str) -> None:
 def show_files(
     verbose: bool, quiet: bool, files: Sequence[str], left_out: Mapping[str, str], again: Sequence[str]
 ) -> None:
-    """With --verbose, the files that are read; always, unless --quiet, those of a folder that are not."""
+    """Name the files that are read, if `verbose`, and those of a folder that are not, unless `quiet`."""
     if verbose:
         for file in files:
             say(f"reading {'the standard input' if file == '-' else file}")
@@ -118,6 +118,6 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
 
 
 def existing(paths: Sequence[str]) -> str:
-    """What to say about files that are going to be replaced."""
+    """A note about files that are going to be replaced; empty if there are none."""
     number = sum(map(os.path.exists, paths))
     return f" (replacing {counted(number, 'file')})" if number else ""

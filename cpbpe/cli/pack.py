@@ -37,14 +37,16 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    keeps = "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
-    keeps += "remove the folder"
+    resuming = (
+        "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
+        "remove the folder"
+    )
     parser = Parser(
         "cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]",
         _DESCRIPTION,
         _EXAMPLES,
         {
-            **dict.fromkeys(("force", "overwrite", "resume"), keeps),
+            **dict.fromkeys(("force", "overwrite", "resume"), resuming),
             **dict.fromkeys(("output", "output-prefix", "output-dir"), "the result is named with --out"),
             **dict.fromkeys(("model", "tokenizer-model"), "the model comes first, without a name"),
             **dict.fromkeys(("input", "i"), "the files come after the model, without a name"),
@@ -182,12 +184,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_begun(out: str) -> bool:
-    """Whether there is a run that is not complete."""
+    """Whether there is an incomplete run."""
     return os.path.isdir(Place(out).scratch())
 
 
 def _kept(out: str) -> str:
-    """What is there after a run has ended early."""
+    """A message about what is kept of a run that has ended early."""
     place = Place(out)
     if not place.exists():
         return "nothing was written"

@@ -1,4 +1,4 @@
-"""A parser of arguments that also takes sentencepiece's spelling, and how messages spell what is typed."""
+"""A parser of arguments that also takes sentencepiece's spelling, and the spelling of options in messages."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The arguments, understood. Options and names of files can be mixed."""
+        """Parse the arguments. Options and names of files can be mixed."""
         self._check_dashes(arguments)
         ours = our_spelling(arguments, self.switches(), self.theirs)
         options, unknown = self.parse_known_intermixed_args(ours)
@@ -112,7 +112,7 @@ class Parser(argparse.ArgumentParser):
         return f"there is no option {given}{self.way_out(name.replace('-', '_'))}"
 
     def way_out(self, name: str) -> str:
-        """What to say about an option that there is not, by its name in Python."""
+        """The end of a message about an option that does not exist; `name` is its name in Python."""
         close = closest("--" + name.replace("_", "-"), self.shown(), 0.7)
         return f"; did you mean {close}?" if close else ""
 
@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
         print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        """What argparse calls when it does not understand."""
+        """Raise an error; argparse calls this when it does not understand the arguments."""
         message = re.sub(r"^argument (?:-\w/|CORPUS: )?", "", message)
         message = re.sub(
             r"^(--[\w-]+)(?:/-\w)?: expected (?:one|at least one) argument$", r"\1 needs a value", message
@@ -134,7 +134,7 @@ class Parser(argparse.ArgumentParser):
         raise NotUnderstoodError(message)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """What argparse calls when it has printed the help."""
+        """Raise `HelpShown`; argparse calls this when it has printed the help."""
         raise HelpShown
 
 
@@ -174,10 +174,10 @@ class Flags(Spelling):
     """The command's spelling: ``--hard-vocab-limit`` and ``--no-hard-vocab-limit``."""
 
     def __init__(self, known: Collection[str] | None = None, renamed: Mapping[str, str] | None = None):
-        """`known`: the options that are flags; None for all. `renamed`: those called otherwise in Python."""
+        """`known`: the options that are flags; None for all. `renamed`: those with another name in Python."""
         self._known = known
         self._renamed = dict(renamed or {})
-        if known is None:  # a flag for each special token of a model
+        if known is None:  # this flag is given once for each special token
             self._renamed["special_tokens"] = "special_token"
 
     def name(self, option: str) -> str:
@@ -197,7 +197,7 @@ class Flags(Spelling):
         return ("yes" if value else "no") if isinstance(value, bool) else repr(value)
 
     def advice(self, python: str, command: str) -> str:
-        """What to do in a shell."""
+        """The advice for a shell."""
         return command
 
 
@@ -235,12 +235,12 @@ class OneOf:
     """A type for arguments that are one of these names."""
 
     def __init__(self, names: Sequence[str], otherwise: str = ""):
-        """`otherwise`: what to say besides if it is another name."""
+        """`otherwise`: what to add to the error about another name."""
         self.names = names
         self._otherwise = otherwise
 
     def __call__(self, text: str) -> str:
-        """The name, if it is one."""
+        """Return the text if it is one of the names."""
         if text not in self.names:
             raise argparse.ArgumentTypeError(
                 f"{text!r} is not one of {', '.join(self.names)}{self._otherwise}"
@@ -266,7 +266,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def add_option(group: Any, name: str, annotation: str, text: str) -> None:
-    """Add an option that a table of Python's options has, by its type and its meaning."""
+    """Add an option from a table of Python's options, given its type and its meaning."""
     settings = _KINDS[re.split(r"\W", annotation)[0]]
     if name.endswith("tsv"):
         settings = {**settings, "metavar": "FILE"}

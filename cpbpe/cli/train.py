@@ -60,7 +60,7 @@ OPTIONS = tuple(name for name in NAMES if name not in FUNCTIONS_AND_PAIRS)
 _ARGUMENTS = tuple(name for name in ARGUMENTS if name != "progress")
 
 FLAGS = Flags((*OPTIONS, *ONLY_BYTES, *_ARGUMENTS, "preset", "out"))
-"""The spelling."""
+"""How messages spell the options of training."""
 
 THEIRS = {"model-prefix": "out", "num-threads": "threads", "input-format": "format"}
 """Flags of spm_train that have another name but the same meaning here."""
@@ -123,7 +123,7 @@ class TrainParser(Parser):
     guesses = GUESSED
 
     def way_out(self, name: str) -> str:
-        """What to say about an option that there is not, by its name in Python."""
+        """The end of a message about an option that does not exist; `name` is its name in Python."""
         with spelled_as(FLAGS):
             if name in REFUSED:
                 return f": {spelled(REFUSED[name])}"
@@ -218,7 +218,7 @@ def _begins(path: str, magic: bytes) -> bool:
 
 
 def add_corpus(parser: Parser) -> None:
-    """The corpus, and how it is read."""
+    """Add the corpus, and the options that say how it is read."""
     parser.add_argument(
         "corpus",
         nargs="*",
@@ -254,7 +254,7 @@ def add_corpus(parser: Parser) -> None:
 
 
 def add_options(parser: Parser) -> None:
-    """The preset, and every option of `TrainOptions` that is not a function."""
+    """Add the preset, and every option of training that a shell can give."""
     parser.add_argument(
         "--preset",
         type=OneOf([*PRESETS, *BYTE_PRESETS, *OTHER_NAMES]),
@@ -285,7 +285,7 @@ def add_options(parser: Parser) -> None:
 
 
 def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list[str]:
-    """The corpus, named as for this command or as for spm_train. `no_name` is said if there is no --out."""
+    """The corpus, named as for this command or for spm_train. `no_name`: the error if there is no --out."""
     paths: list[str] = [*arguments.corpus, *(path for paths in arguments.input or [] for path in paths)]
     if not paths:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder: {example}")
@@ -293,21 +293,21 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
         if (way_out := _no_path(path)) and not os.path.lexists(path):
             raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     if arguments.out is None:
-        # A corpus that is not there is what has to be mended first.
+        # If the corpus is missing, too, that error comes first.
         find([path for path in paths if not os.path.isdir(path)], any_text=True)
         raise NotUnderstoodError(f"{no_name}; give one with --out: {example}")
     return paths
 
 
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
-    """With --verbose, the files of the corpus. (The report names those that are left out.)"""
+    """With --verbose, name the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
         found = find(corpus, arguments.format is not None, arguments.column is not None)
         show_files(True, False, found.files, found.left_out, found.again)
 
 
 def _no_path(given: str) -> str | None:
-    """What to say about what was probably meant as the value of the option before it."""
+    """Advice about an argument that was probably meant as the value of the option before it."""
     if given.lower() in ("true", "false"):
         return f"the value of a switch comes after a '=', as in --byte-fallback={given}"
     if re.fullmatch("<.+>", given):
@@ -345,7 +345,7 @@ def _memory(text: str) -> int | None:
 
 
 def _default(name: str) -> str:
-    """The default in all presets: one value, or one for each preset that differs."""
+    """The default of an option, and its values in the presets that differ."""
     values = {key: _shown(getattr(options, name)) for key, options in PRESETS.items()}
     first = values["llama2"]
     return "; ".join([first, *(f"{key}: {value}" for key, value in values.items() if value != first)])

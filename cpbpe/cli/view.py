@@ -111,7 +111,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     with on:
         try:
             serve(application, on, lambda: _started(address, not arguments.no_open))
-        except KeyboardInterrupt:  # the way to end it
+        except KeyboardInterrupt:  # this is how users end it
             say("the page is closed")
     return 0
 
@@ -123,7 +123,7 @@ def _started(address: str, opens: bool) -> None:
 
 
 def _opened(address: str) -> bool:
-    """Whether a browser was opened. One that runs in this terminal would take it away."""
+    """Whether a browser was opened. Browsers that run in the terminal are not: they would take it over."""
     with importing:
         import webbrowser
     screen = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
@@ -141,7 +141,7 @@ def _models(arguments: argparse.Namespace) -> dict[str, Tokenizer]:
 
 
 def _text(path: str) -> str:
-    """The text of a file. What is not UTF-8 reads as U+FFFD, and is counted."""
+    """The text of a file. What is not UTF-8 becomes U+FFFD, and a message counts it."""
     with importing:
         from cpbpe.tools.answers import MAX_TEXT
     if path == "-":

@@ -21,7 +21,7 @@ Path = str | os.PathLike[str]
 
 
 class Files:
-    """Files with texts, not yet read. The constructor raises all errors that show without reading."""
+    """Files with texts, not yet read. The constructor raises all errors that can be found without reading."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from cpbpe.spelling import counted, named, shown
 from cpbpe.version import __version__
 
 MANIFEST = "cpbpe-pack.json"
-"""What was written, and from what."""
+"""The name of the file that says what was written, and from what."""
 LAYOUT = 1
 """The version of the manifest."""
 STATE = 2

@@ -153,7 +153,7 @@ def pack_source(
     split_seed = _seed("validation_seed", how["validation_seed"])
     seed = None if how["shuffle_seed"] is None else _seed("shuffle_seed", how["shuffle_seed"])
     source = open_source()
-    # 2. What there is already.
+    # 2. An earlier run, if there is one.
     manifest = Manifest(
         options={
             "to": kind.name,

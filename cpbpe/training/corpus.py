@@ -79,7 +79,7 @@ class Block:
 
 
 class Corpus(Files):
-    """A source that has not been read yet. The constructor raises all errors that show without reading.
+    """A source that has not been read yet. The constructor raises all errors that need no reading.
 
     >>> corpus = Corpus(["One text.", "Another."])
     >>> [block.sentences for block in corpus.blocks()]

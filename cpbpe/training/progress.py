@@ -139,7 +139,7 @@ class _Tqdm:
 
 
 class _Line:
-    """One line that is rewritten, at most ten times a second, and shorter than the terminal is wide."""
+    """One line that fits the terminal, and is rewritten at most ten times a second."""
 
     WIDTH = 30
 

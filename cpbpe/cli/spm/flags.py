@@ -1,6 +1,6 @@
 """The command lines of sentencepiece's programs, read as these programs read them.
 
-They use another parser of flags than the other verbs: ``--model=my.model``, ``-model my.model``,
+They parse flags in another way than the other commands: ``--model=my.model``, ``-model my.model``,
 ``--noshuffle_input_sentence``, ``--flagfile=FILE``, ``--fromenv=NAME``. Hyphens may stand for underscores.
 """
 
@@ -23,7 +23,7 @@ _BITS = {"int32": (-(1 << 31), 1 << 31), "uint32": (0, 1 << 32), "uint64": (0, 1
 _HELP = ("help", "helpfull", "helpshort", "helpmatch", "helpon", "helppackage", "h")
 _INDENT = 6 * " "
 _MAX_FLAGFILES = 100
-"""A file of flags that names itself would be read for ever."""
+"""A limit, because a file of flags that names itself would be read for ever."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Program:
     flags: Sequence[Flag]
     """Its flags."""
     run: Callable[[CommandLine], None]
-    """Does it, as the command line says."""
+    """Runs the program, as the command line says."""
     notes: str = ""
     """What its help says at the end."""
 
     def parse(self, arguments: Sequence[str]) -> CommandLine | None:
-        """What the arguments say; None if they were only to be checked."""
+        """Parse the arguments. Return None if they were only to be checked."""
         return _Parse(self).run(arguments)
 
     def help(self) -> str:
@@ -185,7 +185,7 @@ class _Parse:
         return (self.known.get(positive), True) if name.startswith("no") else (None, False)
 
     def _without_flag(self, name: str, equals: str, value: str, rest: list[str]) -> int:
-        """A flag that every program has, or an unknown one. Returns how many arguments its value took."""
+        """Take a flag that every program has, or an unknown one. Return how many arguments its value took."""
         if name in _HELP:
             self.asks_help = True
             return 0

@@ -31,7 +31,7 @@ from cpbpe.tokenizer.tokenizer import Tokenizer, load
 _FORMATS = ("piece", "id", "sample_piece", "sample_id", "nbest_piece", "nbest_id")
 _MAX_NBEST_SIZE = 512
 _FOR_THREADS = 1 << 20
-"""A block of more bytes than this is encoded by several threads, where one block comes after the other."""
+"""Where blocks are encoded one after another, those of more bytes than this use several threads."""
 BATCH_BYTES = 1 << 22
 """About this much text is worked on at once."""
 
@@ -54,14 +54,14 @@ def check_output(output: str, sources: Sequence[str]) -> None:
 
 
 class Block(NamedTuple):
-    """Whole lines of one file, each with its newline; a file's last one gets one if it has none."""
+    """Whole lines of one file, each with its newline. If the last line of a file has none, it gets one."""
 
     data: bytes
     """The lines."""
     first: int = 1
     """The number of the first line in all that is read, from 1."""
     threads: int = 1
-    """How many threads may work on it: one, if blocks are worked on side by side."""
+    """How many threads may work on it: one, if several blocks are worked on at the same time."""
 
     @property
     def lines(self) -> list[bytes]:
@@ -72,9 +72,9 @@ class Block(NamedTuple):
 
 
 def transformed(files: Sequence[str], work: Callable[[Block], bytes]) -> Iterator[bytes]:
-    """What becomes of the lines of all files, in order, some at a time, by as many threads as are of use.
+    """Yield what `work` makes of the lines of all files, in order, on as many threads as are of use.
 
-    What has arrived through a pipe is not kept waiting: it is worked on at once, before more is read.
+    Lines from a pipe do not wait: what has arrived is worked on at once, before more is read.
     """
     threads = cores()
     side_by_side = threads if all(map(os.path.isfile, files)) else 1
@@ -82,7 +82,7 @@ def transformed(files: Sequence[str], work: Callable[[Block], bytes]) -> Iterato
 
 
 def blocks(files: Sequence[str], threads: int = 1) -> Iterator[Block]:
-    """The lines of all files in order."""
+    """Yield the lines of all files in order."""
     first = 1
     for path in files:
         for data in _whole_lines(path, not os.path.isfile(path)):
@@ -92,7 +92,7 @@ def blocks(files: Sequence[str], threads: int = 1) -> Iterator[Block]:
 
 
 def _whole_lines(path: str, waits: bool) -> Iterator[bytes]:
-    """The lines of a file in blocks."""
+    """Yield the lines of a file in blocks."""
     if not path or (path == "-" and not os.path.exists(path)):
         if sys.stdin is None:
             raise ValueError("there is no standard input; name a file")
@@ -103,7 +103,7 @@ def _whole_lines(path: str, waits: bool) -> Iterator[bytes]:
 
 
 def _blocks(file: BinaryIO, waits: bool) -> Iterator[bytes]:
-    """The contents in blocks. Where reading may wait, a block is what there is, up to the size of a batch."""
+    """Yield the contents in blocks. Where reading `waits`, a block is what has arrived, up to a batch."""
     read = file.read1 if hasattr(file, "read1") else file.read
     while block := read(BATCH_BYTES):
         parts, size = [block], len(block)
@@ -156,7 +156,7 @@ def _processor(tok: Tokenizer) -> Any:
 
 
 class Extra(NamedTuple):
-    """What the options, which are steps in the order given, amount to."""
+    """The combined effect of --extra_options, which are steps that are done in the order given."""
 
     front: tuple[int, ...] = ()
     """Ids in front."""
@@ -179,9 +179,9 @@ _NOTHING = Extra()
 
 
 def extra_of(text: str, tok: Tokenizer) -> Extra:
-    """The options of a text such as ``bos:reverse``: each is done to what those before it have made.
+    """The effect of a text such as ``bos:reverse``: each option applies to the result of those before it.
 
-    Something can stand several times: ``bos:bos`` writes two of them.
+    An option can be repeated: ``bos:bos`` writes two of them.
     """
     extra = _NOTHING
     for name in text.split(":") if text else []:
@@ -229,7 +229,7 @@ def encode(given: CommandLine) -> None:
             f"--output_format={kind}: a BPE model has one segmentation of a text and no n-best; "
             f"{kind.replace('nbest', 'sample')} gives other segmentations, at random"
         )
-    if kind.startswith("sample"):  # one after the other, so that a seed gives the same in every run
+    if kind.startswith("sample"):  # one after another, so that a seed gives the same in every run
         lines = _samples(tok, flags, extra, kind == "sample_id")
         write(flags["output"], map(lines, blocks(files)))
     else:
@@ -250,7 +250,7 @@ class _Encoder:
         self._table = [b"%d" % id for id in range(tok.vocab.piece_count)] if ids else piece_table(tok)
         self._unknown = None if ids else _unknown(tok)
         if self._unknown is not None and extra.unk_piece:
-            # An unknown part is written as the name of unk, which the UNKNOWN piece need not have.
+            # An unknown part is written as unk_piece of the settings, which the UNKNOWN piece need not be.
             self._table[self._unknown] = tok.facts.spec.special_pieces[0]
             self._unknown = None
         self._writer = make_line_writer(self._table, b" ", b"", b"\n")
@@ -271,7 +271,7 @@ class _Encoder:
         return b"".join([b" ".join(line) + b"\n" for line in lines])
 
     def _others(self, block: Block, ids: Any, offsets: Any) -> list[tuple[int, bytes]]:
-        """The parts that are unknown, which are copied from the text, and where they are."""
+        """The places of unknown parts, and their texts, which are written as they are."""
         if self._unknown is None:
             return []
         with importing:
@@ -341,18 +341,20 @@ def _vocabulary(tok: Tokenizer, files: list[str]) -> Iterator[bytes]:
     counts = np.zeros(tok.vocab.piece_count, np.int64)
 
     def counted(block: Block) -> bytes:
-        found: bytes = np.bincount(encoded(tok, block).ids, minlength=len(counts)).astype(np.int64).tobytes()
-        return found
+        of_block: bytes = (
+            np.bincount(encoded(tok, block).ids, minlength=len(counts)).astype(np.int64).tobytes()
+        )
+        return of_block
 
     for part in transformed(files, counted):
         counts += np.frombuffer(part, np.int64)
     table = piece_table(tok)
     types = tok.facts.spec.pieces.types
-    found: Counter[bytes] = Counter()
+    totals: Counter[bytes] = Counter()
     for id in np.flatnonzero(counts).tolist():
         if types[id] not in (PieceType.UNKNOWN, PieceType.CONTROL):
-            found[table[id]] += int(counts[id])
-    rows = sorted(found.items(), key=lambda row: (-row[1], row[0]))
+            totals[table[id]] += int(counts[id])
+    rows = sorted(totals.items(), key=lambda row: (-row[1], row[0]))
     yield b"".join(b"%s\t%d\n" % row for row in rows)
 
 
@@ -387,7 +389,7 @@ class _Decoder:
 
     def __init__(self, tok: Tokenizer, extra: Extra, reads_ids: bool):
         self.left_out: list[_Ids] = []
-        """Those that have read what is no id. (A list, because several threads can add to it at once.)"""
+        """The readers that left something out. (A list, because several threads can add to it at once.)"""
         self._tok = tok
         self._extra = extra
         self._reads_ids = reads_ids
@@ -406,7 +408,7 @@ class _Decoder:
         if self._reads_ids:
             ids, offsets, wrong = read_ids(data)
         elif data.startswith(b" ") or b"  " in data or b"\n " in data or b" \n" in data:
-            return None  # between two spaces there is a piece without text, which is not nothing
+            return None  # a piece without text is between two spaces, and only `_any` reads it
         else:
             ids, offsets, wrong = engine.read_pieces(data)
         return engine.decode_lines(ids, offsets) if wrong is None else None
@@ -436,7 +438,7 @@ def _split(line: bytes) -> list[bytes]:
 
 
 class _Ids:
-    """Reads lines of ids. Like spm_decode it leaves out what is no integer, but counts it."""
+    """Reads lines of ids. Like spm_decode, it leaves out what is not an integer, but counts it."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -454,7 +456,7 @@ class _Ids:
             number = int(match[1]) if match and len(match[1]) < 1000 else 1 << 31
             if -(1 << 31) <= number < 1 << 31:
                 ids.append(number)
-            elif item:  # (an empty item is a second space, which is nothing lost)
+            elif item:  # (an empty item comes from a second space, so nothing is lost)
                 self.dropped += 1
                 self.example = self.example or item[:40].decode(errors="backslashreplace")
         return ids
@@ -641,4 +643,4 @@ _EXPORT_VOCAB = Program(
 )
 
 PROGRAMS = {program.name: program for program in (_ENCODE, _DECODE, _NORMALIZE, _EXPORT_VOCAB)}
-"""By their names."""
+"""The programs by their names."""

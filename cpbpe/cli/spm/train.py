@@ -136,7 +136,7 @@ def _text(value: Any) -> str:
 
 def _symbols(given: str, path: str) -> str:
     """The symbols of a flag and those of its file, as one list."""
-    # Each symbol of the file in quotes: it may be empty or contain a comma.
+    # Symbols of the file are put in quotes, because they may be empty or contain a comma.
     quoted = ['"{}"'.format(line.replace('"', '""')) for line in (_lines(path) if path else [])]
     return ",".join([*filter(None, [given]), *quoted])
 
