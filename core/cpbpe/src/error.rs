@@ -1,4 +1,4 @@
-//! What can go wrong in this crate. The binding turns each into one Python exception.
+//! What can go wrong in this crate. The binding turns each error into one Python exception.
 
 use std::fmt;
 
@@ -33,12 +33,12 @@ pub enum Error {
     OutOfMemory,
 }
 
-/// Why valid work was stopped. Hot loops return this: it takes one byte, an `Error` three words.
+/// Why valid work was stopped. Hot loops return this because it takes one byte; an `Error` takes three words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// It was asked to stop.
+    /// The work was asked to stop.
     Stopped,
-    /// There is not enough memory for it.
+    /// There is not enough memory for the work.
     OutOfMemory,
     /// A pattern could not split a text.
     SplitFailed,

@@ -1,7 +1,7 @@
-//! A value that is made when it is first needed, without anybody ever waiting for it.
+//! A value that is made when it is first needed, without any thread ever waiting for it.
 //!
-//! `OnceLock::get_or_init` makes others wait while one thread makes the value. When the process is forked at that
-//! moment, the thread does not exist in the child, and the child waits forever.
+//! `OnceLock::get_or_init` makes other threads wait while one makes the value. If the process is forked at that moment,
+//! the thread that makes it does not exist in the child, and the child waits forever.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,19 @@ use std::sync::OnceLock;
 /// See the top of this file.
 pub struct Lazy<T> {
     value: OnceLock<T>,
-    /// Somebody puts the value there, or has. Nobody else may: they would wait for that.
+    /// Some thread is storing the value, or has done so. No other thread may try to: it would wait for the first.
     taken: AtomicBool,
 }
 
 /// The value of a `Lazy`.
 pub enum Made<'a, T> {
     Kept(&'a T),
-    /// A value of our own: another thread is about to put its value there, and has not yet.
+    /// A value of the caller's own: another thread is about to store its value, and has not done so yet.
     Own(T),
 }
 
 impl<T> Lazy<T> {
-    /// The value. Several threads at once may make one each; the first is kept.
+    /// The value. Several threads at once may make one each; the first to be stored is kept.
     pub fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Made<'_, T>, E> {
         if let Some(kept) = self.value.get() {
             return Ok(Made::Kept(kept));
@@ -68,7 +68,7 @@ mod tests {
         let lazy = Lazy::default();
         assert_eq!(lazy.get_or_make(|| Err("none")).err(), Some("none"));
         let inner = made(&lazy, || {
-            // While one is being made another one is made, instead of waiting.
+            // While one value is being made, another one is made instead of waiting.
             assert_eq!(made(&lazy, || 1), 1);
             2
         });

@@ -1,20 +1,20 @@
-//! Lines of text from ids, and ids from lines of text: what programs exchange that know no arrays.
+//! Lines of text from ids, and ids from lines of text: the form in which programs without arrays exchange ids.
 //!
-//! A word stands for each id: its digits, its piece, or either of them as JSON. The words are made once; after that a
-//! word is copied for each id, in less time than it takes to find the id.
+//! Each id is written as a word: its digits, its piece, or either of them as JSON. The words are made once. After that,
+//! writing an id copies its word, which takes less time than finding the id did.
 
 use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
 use crate::watch::Check;
 
-/// This many bytes are copied for every word, and the rest only of longer words.
+/// This many bytes are copied for every word. Only longer words need a second copy.
 const SHORT: usize = 16;
 /// Whether to go on is checked once in this many ids.
 const STEP: usize = 1 << 16;
 
 /// Writes the ids of many texts, a line for each text.
 pub struct LineWriter {
-    /// The words, one after the other, each with what comes between two of them, and `SHORT` zeros.
+    /// The words, one after the other, each followed by what comes between two of them; then `SHORT` zeros.
     blob: Vec<u8>,
     /// Where the word of each id begins in `blob`, and how long it is.
     words: Vec<(u32, u32)>,
@@ -161,7 +161,7 @@ pub struct ReadIds {
     pub ids: Vec<u32>,
     /// Where in `ids` each line ends.
     pub ends: Vec<usize>,
-    /// Where the word begins that is no id, and at which reading stopped.
+    /// Where the word begins at which reading stopped, because it is no id.
     pub wrong: Option<usize>,
 }
 
@@ -179,7 +179,7 @@ pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>)
     let mut begin = 0;
     let mut checked = 0;
     while begin < data.len() {
-        // Up to the end of a word.
+        // Search for the end of the word.
         let length = data[begin..].iter().position(|&byte| byte == b' ' || byte == b'\n');
         let end = length.map_or(data.len(), |length| begin + length);
         if end > begin {
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::watch::NO_CHECK;
 
-    /// The same in as few words as possible.
+    /// The same in the shortest way.
     fn expected(words: &[Vec<u8>], ids: &[u32], ends: &[usize], others: &[(usize, &[u8])]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut begin = 0;

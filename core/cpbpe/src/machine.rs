@@ -1,13 +1,13 @@
 //! The steps of encoding for which some machines have instructions of their own.
 //!
-//! `Plain` is for every machine. `Vector` is for x86-64 with AVX-512 (VBMI and VBMI2), and handles the 64 bytes of a
-//! block, or of a line of the cache, at once. All of them work on plain tables and know nothing of models.
+//! `Plain` works on every machine. `Vector` is for x86-64 with AVX-512 (VBMI and VBMI2), and handles the 64 bytes of a
+//! block, or of a line of the cache, at once. Both work on plain tables and know nothing of models.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many bytes are cut together.
 pub const BLOCK: usize = 64;
-/// How many bytes after a block are read, because its last character may end there.
+/// How many bytes after a block are read, because the last character of the block may end there.
 pub const MORE: usize = 16;
 /// How many chunks `Machine::words` is given.
 pub const CHUNKS: usize = 16;
@@ -18,31 +18,34 @@ pub const CHARACTERS: usize = (1 << 16) + 1;
 
 /// For each pair of bytes `x y`, at `x | y << 8`, a byte.
 pub type PairTable = [u8; 1 << 16];
-/// For ASCII characters on the left and on the right, bits of classes; see `Classes` in `vocab/joinable.rs`.
+/// Classes of ASCII characters, as bits, for the left and for the right character of a pair; see `Classes` in
+/// `vocab/joinable.rs`.
 pub type ClassTables = [[[u8; 2 * BLOCK]; 2]; 4];
-/// The three lower bytes of a number for each ASCII character.
+/// A number for each ASCII character, split into its three lower bytes.
 pub type Planes = [[u8; 2 * BLOCK]; 3];
 
-/// Numbers for characters, by code point; the last one for all that have none of their own.
+/// Numbers for characters, by code point. Characters without a number of their own share the last one.
 #[derive(Clone, Copy)]
 pub struct CharacterTable<'a> {
     /// The numbers.
     pub entries: &'a [u32; CHARACTERS],
     /// What 0 stands for.
     pub default: u32,
-    /// The bits of a number that are an id.
+    /// The bits of a number that hold an id.
     pub id_bits: u32,
 }
 
 /// Whether models that are loaded from now on use `Plain` everywhere.
 static PLAIN: AtomicBool = AtomicBool::new(false);
 
-/// Choose `Plain` for models that are loaded from now on, or let the machine decide. For tests, which compare the two.
+/// Choose `Plain` for models that are loaded from now on, or let the machine decide. This is for tests, which compare
+/// the two.
 pub fn use_vectors(yes: bool) {
     PLAIN.store(!yes, Ordering::Relaxed);
 }
 
-/// A machine with the instructions of x86-64 with AVX-512: whoever has a `Vector` has asked for them.
+/// An x86-64 machine with AVX-512. A `Vector` is proof that the machine has these instructions, because only `detect`
+/// makes one.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub struct Vector(());
@@ -53,7 +56,7 @@ pub struct Vector(());
 pub enum Vector {}
 
 impl Vector {
-    /// `None` if this machine does not have the instructions, or is not to use them.
+    /// `None` if this machine does not have the instructions, or should not use them.
     pub fn detect() -> Option<Vector> {
         #[cfg(target_arch = "x86_64")]
         if !PLAIN.load(Ordering::Relaxed)
@@ -72,36 +75,37 @@ impl Vector {
     }
 }
 
-/// A way to do these steps.
+/// One implementation of these steps.
 pub trait Machine: Copy {
-    /// The vector instructions, if this way uses them.
+    /// The vector instructions, if this implementation uses them.
     fn vector(self) -> Option<Vector>;
-    /// The cuts that bytes alone allow before the bytes of a block, as bits: for two bytes, `pairs` has 1. `before`: the
-    /// byte before the block. (None is found that is not in `pairs`, but some may be missed: `classes` says less.)
+    /// The cuts before the bytes of a block, as bits, as far as bytes alone tell: where `pairs` has 1 for the two
+    /// bytes. `before`: the byte before the block. (Every cut that is found is in `pairs`, but some may be missed,
+    /// because `classes` is less precise.)
     fn cuts(self, pairs: &PairTable, classes: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64;
-    /// The bytes of a block that begin a character for which `cuts` is too coarse, as bits.
+    /// Which bytes of a block begin a character for which `cuts` is too coarse, as bits.
     fn long(self, block: &[u8; BLOCK]) -> u64;
     /// How many bytes of a block are not ASCII.
     fn count_others(self, block: &[u8; BLOCK]) -> u32;
-    /// The bytes of a block for which a table has 1, as bits. It has 0 for all that are not ASCII.
+    /// Which bytes of a block have a 1 in a table, as bits. The table has 0 for all bytes that are not ASCII.
     fn marked(self, table: &[u8; 256], block: &[u8; BLOCK]) -> u64;
     /// Whether a block is ASCII.
     fn is_ascii(self, block: &[u8; BLOCK]) -> bool;
-    /// Write the numbers of bits that are set, plus `offset`, and then anything.
+    /// Write the numbers of the bits that are set, plus `offset`. What is written after them has no meaning.
     fn places(self, bits: u64, offset: u8, to: &mut [u8; BLOCK]);
-    /// The result for a key in a line of the cache.
+    /// The result that a line of the cache has for a key.
     fn look(self, line: &[u64; LINE], key: [u64; 2]) -> Option<u64>;
-    /// Of chunks that end at these places, and begin where the one before ends (the first one at `from`), write where those
-    /// of several bytes begin and end, less `base`, and then anything. A chunk of more than `longest` bytes ends this.
-    /// Returns how many chunks were taken, and how many of them were written.
+    /// Write where chunks of several bytes begin and end, less `base`. The chunks end at `ends`; each begins where the
+    /// one before it ends, the first at `from`. A chunk of more than `longest` bytes ends the work. Returns how many
+    /// chunks were taken, and how many of them were written. What is written after these has no meaning.
     fn words(self, ends: &[u32; CHUNKS], from: u32, base: u32, longest: u32, to: [&mut [u32; CHUNKS]; 2])
         -> [usize; 2];
 }
 
-/// The highest bits of eight bytes.
+/// The highest bit of each of eight bytes.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// Any machine.
+/// The implementation for any machine.
 #[derive(Clone, Copy)]
 pub struct Plain;
 
@@ -113,7 +117,7 @@ impl Plain {
     }
 }
 
-/// The highest bits of all bytes of a block, after a change to eight of them.
+/// The highest bits of all bytes of a block, as bits, after `change` was applied to eight bytes at a time.
 #[inline(always)]
 fn collect_highest(block: &[u8; BLOCK], change: impl Fn(u64) -> u64) -> u64 {
     let mut mask = 0;
@@ -134,13 +138,14 @@ impl Machine for Plain {
     #[inline(always)]
     fn cuts(self, pairs: &PairTable, _: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64 {
         let mut mask = u64::from(pairs[usize::from(u16::from_le_bytes([before, block[0]]))]);
-        // No branches, and no step waits for the one before it: a little more than half a cycle per byte.
+        // There are no branches, and no step waits for the one before it, so this takes little more than half a cycle
+        // per byte.
         for begin in (0..BLOCK).step_by(16) {
             let mut bits = 0u64;
             for i in (begin..begin + 16).rev() {
                 if i + 1 < BLOCK {
-                    // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
-                    // indexed.)
+                    // SAFETY: both bytes are in the block. (If the two bytes are indexed, the compiler does not combine
+                    // them into one load.)
                     let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
                     bits = bits * 2 + u64::from(pairs[usize::from(u16::from_le(pair))]);
                 }
@@ -174,7 +179,8 @@ impl Machine for Plain {
 
     #[inline(always)]
     fn places(self, mut bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
-        // Eight at a time, even if some are unneeded: cheaper than a loop whose end the processor cannot predict.
+        // Always write eight at a time: a few unneeded ones cost less than a loop whose end the processor cannot
+        // predict.
         for eight in to.chunks_exact_mut(8) {
             if bits == 0 {
                 break;
@@ -188,12 +194,12 @@ impl Machine for Plain {
 
     #[inline(always)]
     fn look(self, line: &[u64; LINE], [a, b]: [u64; 2]) -> Option<u64> {
-        // Without branches, because its place in the line is unpredictable.
+        // No branches, because it is unpredictable where in the line the key is.
         let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
         let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
         let not_narrow = usize::from(line[6] != a);
         let case = not_narrow << 2 | not_second << 1 | not_first;
-        // Where the result is, in each case.
+        // Where the result is, for each case.
         const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
         (case != 7).then(|| line[usize::from(AT[case]) & (LINE - 1)])
     }
@@ -237,7 +243,7 @@ pub mod vector {
         numbers
     };
 
-    /// The numbers from 0 to 63, each four times, in four parts.
+    /// The numbers from 0 to 63, each four times, divided into four parts.
     pub const FOUR_TIMES: [[u8; BLOCK]; 4] = {
         let mut parts = [[0; BLOCK]; 4];
         let mut i = 0;
@@ -252,11 +258,12 @@ pub mod vector {
         /// Read 64 bytes.
         #[inline(always)]
         pub fn load(self, bytes: &[u8; BLOCK]) -> __m512i {
-            // SAFETY: they can be read, and the machine has the instruction because there is a `Vector`. (So it is below.)
+            // SAFETY: they can be read, and the machine has the instruction because there is a `Vector`. (The same
+            // holds below.)
             unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
         }
 
-        /// The bytes of a table at 64 places; seven bits of each count.
+        /// The bytes that a table has at 64 places. Seven bits of each place count.
         #[inline(always)]
         pub fn in_table(self, table: &[u8; 2 * BLOCK], places: __m512i) -> __m512i {
             let (low, high) = table.split_at(BLOCK);
@@ -267,24 +274,24 @@ pub mod vector {
             }
         }
 
-        /// The bytes of a block that are not ASCII, as bits, and those that begin a character.
+        /// Which bytes of a block are not ASCII, and which begin a character, as bits.
         #[inline(always)]
         pub fn kinds(self, block: &[u8; BLOCK]) -> [u64; 2] {
             // SAFETY: see `load`.
             unsafe {
                 let bytes = self.load(block);
-                // (As signed numbers, the bytes that continue a character are the lowest ones.)
+                // (Read as signed numbers, the bytes that continue a character are the lowest ones.)
                 [_mm512_movepi8_mask(bytes), _mm512_cmpge_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8))]
             }
         }
 
-        /// Move those of some numbers whose bits are set to the front.
+        /// Move the numbers whose bits are set to the front.
         #[inline(always)]
         pub fn keep(self, bits: u64, numbers: &mut [u32; BLOCK]) {
             let mut to = 0;
             for part in 0..BLOCK / 16 {
                 let bits = (bits >> (16 * part)) as u16;
-                // SAFETY: 16 numbers are read, and written to where they were or before; see `load`.
+                // SAFETY: 16 numbers are read, and each is written to its own place or one before it; see `load`.
                 unsafe {
                     let numbers = numbers.as_mut_ptr();
                     let some = _mm512_loadu_si512(numbers.add(16 * part).cast());
@@ -294,21 +301,21 @@ pub mod vector {
             }
         }
 
-        /// The bits whose places are set in `places`, side by side.
+        /// The bits at the places that are set in `places`, moved next to each other.
         #[inline(always)]
         pub fn extract(self, bits: u64, places: u64) -> u64 {
             // SAFETY: see `load`.
             unsafe { _pext_u64(bits, places) }
         }
 
-        /// The reverse of `extract`: the lowest bits, one at each place that is set in `places`.
+        /// The reverse of `extract`: the lowest bits, spread over the places that are set in `places`.
         #[inline(always)]
         pub fn deposit(self, bits: u64, places: u64) -> u64 {
             // SAFETY: see `load`.
             unsafe { _pdep_u64(bits, places) }
         }
 
-        /// Write the numbers of the bytes of a block, if they are ASCII.
+        /// Write the ids of the bytes of a block, if all of them are ASCII.
         #[inline(always)]
         pub fn ids(self, planes: &Planes, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
             // SAFETY: 16 ids at a time are written to the places of 64; see `load`.
@@ -317,7 +324,7 @@ pub mod vector {
                 let [a, b, c] = planes;
                 let (a, b, c) = (self.in_table(a, bytes), self.in_table(b, bytes), self.in_table(c, bytes));
                 let zero = _mm512_setzero_si512();
-                // The registers have quarters of 16 bytes, and unpacking works within each.
+                // The registers consist of quarters of 16 bytes, and unpacking works within each quarter.
                 let (low, high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
                 let (low2, high2) = (_mm512_unpacklo_epi8(c, zero), _mm512_unpackhi_epi8(c, zero));
                 let x = [
@@ -326,7 +333,7 @@ pub mod vector {
                     _mm512_unpacklo_epi16(high, high2),
                     _mm512_unpackhi_epi16(high, high2),
                 ];
-                // The quarters of x[i] are the ids 4 i to 4 i + 3 of each quarter of the block. Sort them.
+                // The quarters of x[i] are the ids 4 i to 4 i + 3 of each quarter of the block. Bring them into order.
                 let p = _mm512_shuffle_i32x4::<0x44>(x[0], x[1]);
                 let q = _mm512_shuffle_i32x4::<0xEE>(x[0], x[1]);
                 let r = _mm512_shuffle_i32x4::<0x44>(x[2], x[3]);
@@ -339,8 +346,9 @@ pub mod vector {
             }
         }
 
-        /// Write the ids of the characters of a block that begin at these bits, and then anything. Returns what else is in
-        /// their entries, a bit for each of them and one of `flags`, and then any bits.
+        /// Write the ids of the characters of a block that begin at these bits. What is written after them has no
+        /// meaning. Returns the rest of what their entries say: for each of `flags`, a bit for each character; higher
+        /// bits have no meaning.
         #[inline(always)]
         pub fn entries<const N: usize>(
             self,
@@ -359,7 +367,8 @@ pub mod vector {
                 let places = _mm512_maskz_compress_epi8(starts, self.load(&NUMBERS));
                 let count = starts.count_ones() as usize;
                 let block = Block { vector: self, characters, bytes: [bytes, more], places, count };
-                // What is not the id is in the highest bytes. Side by side, those of all characters are asked at once.
+                // The bits that are not the id are in the highest byte of each entry. These bytes are put side by side,
+                // so that all characters are tested at once.
                 let mut highest = block.highest::<0, 1>(to);
                 if count > BLOCK / 2 {
                     highest = _mm512_inserti64x4::<1>(highest, _mm512_castsi512_si256(block.highest::<2, 3>(to)));
@@ -373,7 +382,7 @@ pub mod vector {
         }
     }
 
-    /// Where the highest bytes are of 16 numbers and 16 more.
+    /// Where the highest bytes of 16 numbers and of 16 more are.
     const HIGHEST: [u8; BLOCK] = {
         let mut places = [0; BLOCK];
         let mut i = 0;
@@ -384,10 +393,11 @@ pub mod vector {
         places
     };
 
-    /// The numbers of a table at the first `count` of 16 places, and then anything.
+    /// The numbers that a table has at the first `count` of 16 places. Those after them have no meaning.
     ///
     /// The machine has an instruction for this, but on some machines it waits for one number after the other. Reading
-    /// them one by one lets it go on with whatever comes next: for Chinese and Japanese 1.08 to 1.10 times as fast.
+    /// the numbers one by one lets the machine go on with whatever comes next. This is 1.08 to 1.10 times as fast for
+    /// Chinese and Japanese.
     ///
     /// # Safety
     /// All 16 places must be in the table.
@@ -412,14 +422,14 @@ pub mod vector {
         }
     }
 
-    /// The code points of 16 characters, whose first four bytes these are; the same number for all of four bytes. Whatever the
-    /// bytes are, the numbers are below `CHARACTERS`.
+    /// The code points of 16 characters, given the first four bytes of each. All characters of four bytes get the same
+    /// number. Whatever the bytes are, the numbers are below `CHARACTERS`.
     #[inline(always)]
     fn code_points(_: Vector, bytes: __m512i) -> __m512i {
         // SAFETY: see `load`.
         unsafe {
             let all = |bits: i32| _mm512_set1_epi32(bits);
-            // 1. Which are longer than one byte, than two, and than three?
+            // 1. Which of them are longer than one byte, than two, and than three?
             let two = _mm512_test_epi32_mask(bytes, all(0x80));
             let three = _mm512_mask_test_epi32_mask(two, bytes, all(0x20));
             let four = _mm512_mask_test_epi32_mask(three, bytes, all(0x10));
@@ -433,16 +443,16 @@ pub mod vector {
         }
     }
 
-    /// A block of text, and what is known about its characters. (Not a closure: one that is called twice is not inlined, does
-    /// not know the machine's instructions, and took four times as long.)
+    /// A block of text, and what is known about its characters. (A closure in its place took four times as long: one
+    /// that is called twice is not inlined, and does not know the machine's instructions.)
     struct Block<'a> {
         vector: Vector,
         characters: CharacterTable<'a>,
-        /// Its bytes, and those after it.
+        /// Its bytes, and those that follow it.
         bytes: [__m512i; 2],
         /// Where its characters begin.
         places: __m512i,
-        /// How many there are.
+        /// How many characters there are.
         count: usize,
     }
 
@@ -467,7 +477,8 @@ pub mod vector {
             }
         }
 
-        /// The same with this quarter and the next one. Returns the highest bytes of their entries, and then anything.
+        /// Do the same with this quarter and the next one. Returns the highest bytes of their entries; what comes after
+        /// them has no meaning.
         #[inline(always)]
         fn highest<const PART: usize, const NEXT: usize>(&self, to: &mut [u32; BLOCK]) -> __m512i {
             let (low, high) = (self.sixteen::<PART>(to), self.sixteen::<NEXT>(to));
@@ -507,7 +518,7 @@ pub mod vector {
                     let (lefts, rights) = (self.in_table(&tables[0], left), self.in_table(&tables[1], right));
                     common = _mm512_or_si512(common, _mm512_and_si512(lefts, rights));
                 }
-                // (Only ASCII is in these tables.)
+                // (These tables know only ASCII.)
                 _mm512_mask_testn_epi8_mask(ascii, common, common)
             }
         }
@@ -546,7 +557,7 @@ pub mod vector {
                 let keys = _mm512_mask_set1_epi64(_mm512_set1_epi64(a as i64), 0b1_0010, b as i64);
                 _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(line.as_ptr().cast()), keys)
             };
-            // A wide place has both halves of the key in front of the result, the narrow one has one half.
+            // In a wide place, both halves of the key come before the result; in the narrow place, one half does.
             let results = (equal & equal >> 1 & 0b1001) << 2 | (equal & 0b100_0000) << 1;
             (results != 0).then(|| line[results.trailing_zeros() as usize & (LINE - 1)])
         }

@@ -1,10 +1,10 @@
 //! Memory whose size depends on the input. Rust's collections end the process if memory runs out; the functions here
 //! return an error instead.
 //!
-//! A buffer whose size depends on a text grows by `grow`, which may fail, before anything is put into it; after that
-//! the code pushes as usual. This costs a comparison, mostly one for a whole chunk or text. (Stable Rust cannot catch
-//! every failure in one place: an allocator must not unwind, and the hook that is called before the process ends is
-//! unstable.)
+//! A buffer whose size depends on a text grows by `grow`, which may fail, before anything is put into it; after that,
+//! the code pushes as usual. This costs a comparison, in most cases one for a whole chunk or text. (Stable Rust cannot
+//! catch every failure in one place: an allocator must not unwind, and the hook that is called before the process ends
+//! is unstable.)
 //!
 //! Small buffers, and those bounded by the vocabulary or the number of threads, are allocated as usual. `Allocator` has
 //! a reserve for them. So a process that cannot get a large buffer still has the few hundred bytes it needs to say so.
@@ -19,7 +19,7 @@ use crate::watch::Check;
 
 /// A collection that can make room for more items, or fail.
 pub trait Grow {
-    /// Make room for this many items more, or fail. Repeated growth takes linear time.
+    /// Make room for this many more items, or fail. Repeated growth takes linear time.
     fn grow(&mut self, more: usize) -> Result<(), Halt>;
 }
 
@@ -83,9 +83,9 @@ pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Halt> {
 /// Unsigned numbers.
 ///
 /// # Safety
-/// A value of which all bytes are 0 must be valid, and take at least one byte.
+/// A value whose bytes are all 0 must be valid, and the type must take at least one byte.
 pub unsafe trait Number: Copy {}
-// SAFETY: these are the number 0.
+// SAFETY: if all bytes are 0, this is the number 0.
 unsafe impl Number for u8 {}
 // SAFETY: as above.
 unsafe impl Number for u16 {}
@@ -120,24 +120,25 @@ pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     }
 }
 
-/// Whether this many bytes are available now. Asked before work in many small allocations whose sum is roughly known.
+/// Check that this many bytes are available now. Called before work in many small allocations whose sum is roughly
+/// known.
 pub fn probe(bytes: usize) -> Result<(), Halt> {
     // (Compilers may remove an allocation that nobody uses, and assume that it would have succeeded.)
     with_room::<u8>(bytes).map(|memory| drop(std::hint::black_box(memory)))
 }
 
-/// How many bytes the reserve has, and the largest part of it that one request gets.
+/// How many bytes the reserve has, and the most of them that one request gets.
 const RESERVE: usize = 1 << 21;
 const PART: usize = 1 << 18;
 
-/// The system's memory, and a reserve for small requests when there is none left. With it a process that runs out of
-/// memory can end its work in order.
+/// The system's memory, and a reserve for small requests when the system has none left. The reserve allows a process
+/// that runs out of memory to end its work in an orderly manner.
 ///
-/// The reserve is in pages that take no memory until they are used. Its parts are handed out one after the other; once
-/// all of them have been returned, it starts again.
+/// The reserve consists of pages that take no memory until they are used. Its parts are handed out one after the other.
+/// When all of them have been returned, it starts from the beginning again.
 pub struct Allocator {
     reserve: Reserve,
-    /// How many parts are in use, in the upper half, and where the free part begins.
+    /// In the upper half, how many parts are in use; in the lower half, where the free part begins.
     state: AtomicU64,
 }
 
@@ -150,7 +151,7 @@ unsafe impl Sync for Allocator {}
 const ONE: u64 = 1 << 32;
 
 impl Allocator {
-    /// With a full reserve.
+    /// An allocator with a full reserve.
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Allocator {
         Allocator { reserve: Reserve(UnsafeCell::new([0; RESERVE])), state: AtomicU64::new(0) }
@@ -160,13 +161,13 @@ impl Allocator {
         self.reserve.0.get() as usize
     }
 
-    /// Whether memory is from the reserve.
+    /// Whether this memory is from the reserve.
     #[inline]
     fn owns(&self, memory: *mut u8) -> bool {
         (memory as usize).wrapping_sub(self.begin()) < RESERVE
     }
 
-    /// A part of the reserve, or null.
+    /// A part of the reserve; null if it does not have enough left.
     #[cold]
     fn part(&self, layout: Layout) -> *mut u8 {
         if layout.size() > PART || layout.align() > 64 {
@@ -199,7 +200,7 @@ impl Allocator {
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller says, here and below.
+        // SAFETY: as the caller promises, here and below.
         let memory = unsafe { System.alloc(layout) };
         if memory.is_null() {
             return self.part(layout);
@@ -209,7 +210,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller says; a part is as long as the layout.
+        // SAFETY: as the caller promises; a part is as long as the layout.
         unsafe {
             let memory = System.alloc_zeroed(layout);
             if !memory.is_null() {
@@ -235,7 +236,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller says; both pieces of memory are at least as long as what is copied.
+        // SAFETY: as the caller promises; both pieces of memory are at least as long as what is copied.
         unsafe {
             if !self.owns(memory) {
                 let new = System.realloc(memory, layout, size);
@@ -254,13 +255,13 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-// Asking for memory ahead of time.
+// Prefetching memory.
 
-/// Tell the processor that this will be read soon. It changes nothing that the program can see.
+/// Tell the processor that this memory will be read soon. The program cannot see any effect of this.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program can see, and does nothing if the address is bad.
+    // SAFETY: a prefetch has no effect that the program can see, and does nothing if the address is bad.
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         _mm_prefetch::<_MM_HINT_T0>(place.cast());
@@ -282,7 +283,7 @@ mod tests {
         let mut items: Vec<u64> = vec![1];
         assert_eq!(items.grow(many), Err(Halt::OutOfMemory));
         assert_eq!(items.grow(usize::MAX), Err(Halt::OutOfMemory));
-        // (`black_box`: release builds do not allocate memory that nobody uses.)
+        // (`black_box` is needed because release builds do not allocate memory that nobody uses.)
         let mut heap = black_box(BinaryHeap::<u64>::new());
         assert_eq!(heap.grow(many), Err(Halt::OutOfMemory));
         drop(black_box(heap));

@@ -1,9 +1,9 @@
 //! Long work under supervision: it runs in a thread of its own, while the thread that started it wakes up now and then
 //! to report progress, or to end the work. So the hot loops know nothing of signals, interpreters or progress bars;
-//! they only record how far they are and ask whether to go on.
+//! they only record how much they have done and ask whether to go on.
 //!
 //! Starting a thread takes as long as encoding twenty thousand characters. So encoding, decoding and the like run in
-//! the calling thread, and now and then call a function that says whether to go on (`Check`).
+//! the calling thread, and call a function now and then that says whether to go on (`Check`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
@@ -16,11 +16,11 @@ use crate::memory::probe;
 /// Says whether to go on. Long work calls it after every few thousand steps; short work never does.
 pub type Check<'a> = &'a (dyn Fn() -> Result<(), Halt> + Sync);
 
-/// For work that is never stopped.
+/// A check for work that is never stopped.
 pub const NO_CHECK: Check<'static> = &|| Ok(());
 
-/// How many bytes must be available to start threads. A thread that gets no memory ends the process before it can say
-/// so; its stack and the reserves of its allocator take up to 70 MiB of addresses.
+/// How many bytes must be available to start threads. A thread that gets no memory ends the process before it can
+/// report that; its stack and the reserves of its allocator take up to 70 MiB of addresses.
 const THREAD_ROOM: usize = 1 << 27;
 
 /// Whether there is memory for threads. If not, the calling thread does their work.
@@ -31,14 +31,15 @@ pub fn may_start_threads() -> bool {
 /// How often a thread that waits for others checks whether to go on.
 pub const WAIT: Duration = Duration::from_millis(50);
 
-/// Do the work with each item: the first one here, each other one in a thread of its own. Returns the results in the
-/// order of the items, or the first error. Only the work done here asks the given check; if it says stop, all stop.
+/// Do the work for each item: for the first one here, for each other one in a thread of its own. Returns the results in
+/// the order of the items, or the first error. Only the work done here calls the given check; if that says stop, all
+/// threads stop.
 pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
     items: &[I],
     check: Check,
     work: impl Fn(I, Check) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    // 1. What threads share: the first error, after which all stop.
+    // 1. What the threads share: the first error, after which all of them stop.
     let stopped = AtomicBool::new(false);
     let error = Mutex::new(None);
     let fail = |reason: E| {
@@ -60,7 +61,7 @@ pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
                 let _alive = alive;
                 run(item, others)
             };
-            // If no thread can be started, this one does it, later.
+            // If no thread can be started, this one does the work later.
             if may_start {
                 std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| item)
             } else {
@@ -69,7 +70,7 @@ pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
         };
         let workers: Vec<_> = rest.iter().map(start).collect();
         drop(alive);
-        // 3. Do the first one, and those that no thread does. Then wait.
+        // 3. Do the first item, and those for which there is no thread. Then wait.
         let mut results = vec![run(first, &here)];
         let mut left: Vec<_> = workers.into_iter().map(|worker| worker.map_err(|item| run(item, &here))).collect();
         while ended.recv_timeout(WAIT) == Err(RecvTimeoutError::Timeout) {
@@ -116,7 +117,7 @@ impl LearnPhase {
     }
 }
 
-/// How far the work is.
+/// How much of the work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressReport {
     /// What is being done.
@@ -127,7 +128,7 @@ pub struct ProgressReport {
     pub total: u64,
 }
 
-/// What the working threads and the watching one share: how far the work is, and whether to end it.
+/// What the working threads and the watching one share: how much is done, and whether to end the work.
 #[derive(Default)]
 pub struct Monitor {
     /// Whether to end the work.
@@ -152,7 +153,8 @@ impl Monitor {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// `Halt::Stopped` if the work was asked to end. Cheap, but not free: loops call it every few thousand steps.
+    /// Return `Halt::Stopped` if the work was asked to end. This is cheap, but not free: loops call it every few
+    /// thousand steps.
     #[inline]
     pub fn check(&self) -> Result<(), Halt> {
         if self.is_stopped() {
@@ -176,7 +178,7 @@ impl Monitor {
         self.check()
     }
 
-    /// How far the work is.
+    /// How much of the work is done.
     pub fn progress(&self) -> ProgressReport {
         let phase = LearnPhase::ALL[usize::from(self.phase.load(Ordering::Relaxed))];
         let done = self.done.load(Ordering::Relaxed);
@@ -189,7 +191,7 @@ impl Monitor {
 /// Do the work in another thread, and call `wake` here whenever another `interval` has passed. If `wake` returns an
 /// error, the work is stopped, its result dropped, and the error returned. The work has to ask its monitor whether to
 /// go on; this function waits until the work has ended. If the work panics, so does this function. If there is no
-/// memory for a thread, the work is done here, unwatched.
+/// memory for a thread, the work is done here, without calling `wake`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -244,7 +246,8 @@ mod tests {
         }
     }
 
-    /// Whether it is the part done here that takes long, or another one: all end when the check says so.
+    /// All threads end when the check says so, whether it is the work done here that takes long, or that of another
+    /// thread.
     #[test]
     fn parts_end_when_they_should() {
         for long in [0, 1] {

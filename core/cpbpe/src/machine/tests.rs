@@ -1,6 +1,6 @@
 use super::*;
 
-/// The steps of `Vector` must be those of `Plain`.
+/// The steps of `Vector` must give the same results as those of `Plain`.
 #[test]
 fn machines_agree() {
     let Some(vector) = Vector::detect() else { return };
@@ -22,7 +22,7 @@ fn machines_agree() {
         let line = std::array::from_fn(|_| next() % 3);
         let narrow_twice = line[LINE - 2] == key[0];
         let [one, other] = [Plain.look(&line, key), vector.look(&line, key)];
-        // (A key is in one place of a line. If it were in several, any of them would do.)
+        // (The cache stores a key in one place of a line only. If it were in several, any of them would do.)
         assert!(one == other || one.is_some() && other.is_some() && (narrow_twice || line[0] == line[3]));
         let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
         assert_eq!(Plain.is_ascii(&block), vector.is_ascii(&block));
@@ -64,7 +64,7 @@ fn machines_agree() {
     }
 }
 
-/// The entries of all characters, in all places of a block.
+/// The entries of all characters, at all places of a block.
 #[test]
 fn entries_of_all_characters() {
     let Some(vector) = Vector::detect() else { return };

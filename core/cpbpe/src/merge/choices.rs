@@ -1,17 +1,17 @@
 //! Merges short chunks when merges are skipped at random.
 //!
-//! In a chunk of a few characters there are few pairs that can ever form a piece. They are found once, and remembered
-//! for the next time that the chunk occurs, perhaps with other chances. Then nothing has to be looked up in the
-//! vocabulary: a chunk is merged by going through its choices. (Texts are sampled 2.2 times as fast as when each chunk
-//! is merged the short way, of `short.rs`, with alpha = 0.1, and 1.9 times with 0.5. Cached ids for the chunks in which
-//! nothing is skipped would do less for the first, and nothing for the second.)
+//! In a chunk of a few characters, only few pairs can ever form a piece. These are found once, and remembered for the
+//! next time that the chunk occurs, perhaps with other random decisions. From then on nothing has to be looked up in
+//! the vocabulary: merging the chunk means going through its choices. (Texts are sampled 2.2 times as fast as by the
+//! method of `short.rs` with alpha = 0.1, and 1.9 times as fast with 0.5. Caching the ids of chunks in which nothing is
+//! skipped would gain less with the first alpha, and nothing with the second.)
 //!
 //! A choice is a part of the chunk that is a piece, and can become a symbol. Its turn comes when two symbols make it
-//! up. Then it is merged or skipped, and either way that was its only turn: as long as both of its ends are ends of
-//! symbols, the two symbols in it stay what they are, and when one of its ends is inside a symbol, it will be so
-//! forever. So a bit tells whether a choice is still open, and going through the open choices in the order of their
-//! ranks, and of their begins for equal ranks, is what a queue of pairs does. (Two choices with the same begin do not
-//! have their turns at the same moment.)
+//! up. Then it is merged or skipped, and in both cases it will have no other turn: as long as both of its ends are ends
+//! of symbols, the two symbols in it stay what they are, and once one of its ends is inside a symbol, it stays inside
+//! one. So one bit says whether a choice is still open. Going through the open choices in the order of their ranks, and
+//! from left to right for equal ranks, gives the same result as a queue of pairs. (Two choices that begin at the same
+//! place never have their turns at the same moment.)
 
 use crate::error::Halt;
 use crate::memory::{prefetch, with_room, Grow};
@@ -21,23 +21,23 @@ use crate::vocab::{Vocab, NONE};
 
 /// Chunks of up to this many bytes are remembered.
 pub const MAX: usize = 15;
-/// Their key has the length in its last byte.
+/// The key of a chunk has its length in the last byte.
 const _: () = assert!(MAX < size_of::<u128>());
 /// The most choices that a chunk may have.
 const MAX_CHOICES: usize = u64::BITS as usize;
-/// How many slots there are at first, and in the end; half of them are for chunks. If these are taken in the end, all
-/// chunks are forgotten. (4 MB of text have 50,000 chunks and more. When 8,000 were remembered, English was sampled at 0.6
-/// of the speed, 25 languages at half of it. In the end all this takes up to 24 MB.)
+/// How many slots there are at first, and at most; half of them are for chunks. When the largest table is half full,
+/// all chunks are forgotten. (4 MB of text have 50,000 chunks and more. When only 8,000 were remembered, English was
+/// sampled at 0.6 of the speed, and 25 languages at half of it. At most, all this takes 24 MB.)
 const SLOTS: [usize; 2] = [1 << 10, 1 << 18];
 
-/// A part of a chunk that is a piece: its id, and how many characters are before its begin and its end. (Four bytes, because
-/// most of the memory is theirs.)
+/// A part of a chunk that is a piece: its id, and how many characters are before its begin and its end. (It is packed
+/// into four bytes, because choices take most of the memory.)
 #[derive(Clone, Copy)]
 struct Choice(u32);
 
 /// The numbers of characters have four bits each.
 const _: () = assert!(MAX < 16);
-/// Pieces from here on are no choices.
+/// Pieces with this id or a higher one are never choices.
 const MAX_ID: u32 = 1 << 24;
 
 impl Choice {
@@ -60,9 +60,9 @@ impl Choice {
 /// A chunk that is remembered.
 #[derive(Clone, Copy)]
 struct Chunk {
-    /// Its text and its length; 0 in an empty slot.
+    /// Its text and its length; 0 if the slot is empty.
     key: u128,
-    /// Where its choices begin, the lowest rank first, and how many there are.
+    /// Where its choices begin (the lowest rank comes first), and how many there are.
     choices: u32,
     choice_count: u8,
     /// Where the ids of its characters begin, and how many there are.
@@ -70,7 +70,7 @@ struct Chunk {
     count: u8,
 }
 
-/// The choices of some chunks. Empty until it is used first.
+/// The choices of some chunks. It takes no memory until it is first used.
 #[derive(Default)]
 pub struct Choices {
     slots: Vec<Chunk>,
@@ -80,13 +80,13 @@ pub struct Choices {
     ids: Vec<u32>,
 }
 
-/// A text of up to `MAX` bytes and its length in one number.
+/// A text of up to `MAX` bytes and its length, as one number.
 #[inline]
 fn key_of(text: &[u8]) -> u128 {
     window(text) | (text.len() as u128) << (8 * MAX)
 }
 
-/// Where to look for a key first; as many of the bits count as there are slots.
+/// Where to look for a key first. Only as many bits count as the number of slots needs.
 #[inline]
 fn slot_of(key: u128) -> usize {
     let (low, high) = (key as u64, (key >> 64) as u64);
@@ -95,7 +95,7 @@ fn slot_of(key: u128) -> usize {
 }
 
 impl Choices {
-    /// Ask for the memory of a chunk ahead of time.
+    /// Prefetch the memory of a chunk.
     #[inline]
     pub fn prefetch(&self, text: &[u8]) {
         let slots = self.slots.len();
@@ -104,8 +104,8 @@ impl Choices {
         }
     }
 
-    /// Give the symbols of a chunk to `sink`. `keep` decides whether two symbols are merged, given the numbers of
-    /// characters before their begin, middle and end. If there are too many choices, do nothing and return false.
+    /// Give the symbols of a chunk to `sink`. `keep` decides whether two symbols are merged, given how many characters
+    /// are before their begin, middle and end. If the chunk has too many choices, do nothing and return false.
     #[inline]
     pub fn merge<S: Sink>(
         &mut self,
@@ -119,7 +119,7 @@ impl Choices {
         let choices = &self.choices[chunk.choices as usize..][..usize::from(chunk.choice_count)];
         let mut ids = [NONE; MAX + 1];
         ids[..count].copy_from_slice(&self.ids[chunk.ids as usize..][..count]);
-        // 1. Take the first choice whose turn has come, again and again.
+        // 1. Again and again, take the first choice whose turn has come.
         // (Bit `i` of the places is set if a symbol ends after `i` characters.)
         let mut places = (1u32 << (count + 1)) - 1;
         let mut open = u64::MAX.checked_shr(64 - choices.len() as u32).unwrap_or(0);
@@ -138,7 +138,7 @@ impl Choices {
                 if keep(begin as usize, middle.trailing_zeros() as usize, end as usize) {
                     places &= !middle;
                     ids[begin as usize] = choice.id();
-                    left = open; // it may be the turn of an earlier one now
+                    left = open; // now an earlier choice may have its turn
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Choices {
         while places != 0 {
             let end = places.trailing_zeros() as usize;
             places &= places - 1;
-            let mut stop = text.len() - count + end; // if there are only characters of one byte after it
+            let mut stop = text.len() - count + end; // correct if only characters of one byte follow
             if count < text.len() {
                 stop = at;
                 (begin..end).for_each(|_| stop += vocab.symbol_length(text, stop));
@@ -161,7 +161,7 @@ impl Choices {
         Ok(true)
     }
 
-    /// A chunk and its choices, unless it has too many.
+    /// Return a chunk with its choices, unless it has too many.
     #[inline]
     fn chunk(&mut self, vocab: &Vocab, text: &[u8]) -> Result<Option<Chunk>, Halt> {
         let key = key_of(text);
@@ -179,7 +179,7 @@ impl Choices {
         self.add(vocab, text, key)
     }
 
-    /// Make room for another chunk: more slots, or all of them again.
+    /// Make room for another chunk: add slots or, if there are enough, forget all chunks.
     fn make_room(&mut self) -> Result<(), Halt> {
         if 2 * self.taken < self.slots.len() {
             return Ok(());
@@ -228,8 +228,9 @@ impl Choices {
             count += 1;
             places[count] = end;
         }
-        // 3. The choices: pieces that two possible symbols make up, shorter ones first. (The bits of `ends[i]` are the
-        //    ends of possible symbols that begin at `i`, and those of `begins[i]` the begins of those that end there.)
+        // 3. Find the choices: pieces that two possible symbols make up, shorter ones first. (The bits of `ends[i]` are
+        //    the ends of possible symbols that begin at `i`, and those of `begins[i]` are the begins of possible
+        //    symbols that end at `i`.)
         let mut ends = [0u16; MAX + 1];
         let mut begins = [0u16; MAX + 1];
         for i in 0..count {

@@ -1,7 +1,7 @@
-//! Merges long chunks. Pairs wait in a queue, and the one with the lowest rank is merged next, the leftmost of equals.
-//! Up to `SMALL` bytes the queue is a heap. In a heap of millions of pairs every step jumps to another place in memory.
-//! So for longer chunks there is a list of pairs for each rank. The pairs of a list are merged from left to right, so
-//! memory is read in one direction.
+//! Merges long chunks. Pairs wait in a queue, from which the pair with the lowest rank is merged next, the leftmost if
+//! several have it. Up to `SMALL` bytes the queue is a heap. In a heap of millions of pairs, every step would jump to
+//! another place in memory. So for longer chunks there is a list of pairs for each rank. The pairs of a list are merged
+//! from left to right, so memory is read in one direction.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -17,20 +17,20 @@ const SMALL: usize = 1 << 12;
 /// Making this many empty lists (there are about as many lists as pieces) takes as long as merging a byte.
 const LISTS_PER_BYTE: usize = 8;
 
-/// The memory of a pair is prefetched when this many pairs are still before it.
+/// The memory of a pair is prefetched this many pairs before its turn.
 const AHEAD: usize = 12;
-/// Whether to go on is checked once in this many steps, of up to ten microseconds each.
+/// Whether to go on is checked once in this many steps, each of which takes up to ten microseconds.
 const CHECK_STEPS: usize = 1 << 12;
 
-/// A symbol is found by where it begins. There is one entry for every byte, and one for the end.
+/// A symbol, found by the place where it begins. There is an entry for every byte, and one for the end.
 #[derive(Clone, Copy)]
 struct Symbol {
-    /// The order of the piece that it forms with the next one, `NONE` if there is no such piece.
+    /// The order of the piece that it forms with the next symbol; `NONE` if there is no such piece.
     order: u32,
-    /// How many bytes it has, and `FROZEN` if it never merges. It has no more bytes than a piece, which may be three
-    /// times 8,000 if all are spaces.
+    /// How many bytes it has, and the bit `FROZEN` if it never merges. It has no more bytes than a piece, which may have three
+    /// times 8,000 if all of them are spaces.
     size: u16,
-    /// How many bytes the one before it has.
+    /// How many bytes the symbol before it has.
     before: u16,
 }
 
@@ -62,7 +62,7 @@ impl Symbols {
     }
 }
 
-/// Pairs with their order: the lowest order comes first, and the leftmost of equals.
+/// Pairs with their order. The lowest order comes first, and the leftmost pair if several have it.
 trait Queue {
     fn push(&mut self, order: u32, at: usize) -> Result<(), Halt>;
     fn pop(&mut self) -> Option<(u32, usize)>;
@@ -71,7 +71,7 @@ trait Queue {
     fn ahead(&self) -> Option<usize>;
 }
 
-/// For chunks of less than 4 GiB.
+/// A queue for chunks of less than 4 GiB.
 struct HeapQueue(BinaryHeap<Reverse<u64>>);
 
 impl Queue for HeapQueue {
@@ -99,10 +99,10 @@ struct ListQueue<P> {
     order: u32,
     /// This list.
     list: Vec<P>,
-    /// Where in it the next pair is.
+    /// The index of the next pair in this list.
     next: usize,
-    /// Pairs that arose meanwhile and must come before the rest of that list. Trained vocabularies have hardly any, so
-    /// a heap is good enough.
+    /// Pairs that were formed in the meantime and must come before the rest of that list. Trained vocabularies have
+    /// hardly any, so a heap is fast enough.
     urgent: BinaryHeap<Reverse<(u32, P)>>,
 }
 
@@ -173,7 +173,7 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
 
 /// Merge `text`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or 0. `seen` is called for
 /// every pair that forms a piece, with the id of the piece and the begin and middle of the pair. `keep` decides whether
-/// a pair whose turn has come is merged or skipped permanently, given its begin, middle and end. In the end `visit`
+/// a pair whose turn has come is merged or is skipped permanently, given its begin, middle and end. In the end, `visit`
 /// gets all symbols from left to right.
 pub fn merge<L: Lookup>(
     lookup: &L,
@@ -232,7 +232,7 @@ fn run<L: Lookup, Q: Queue>(
         }
         Ok(())
     };
-    // 1. All pairs of characters.
+    // 1. Consider all pairs of characters.
     let mut at = 0;
     while at < text.len() {
         let stop = text.len().min(at + CHECK_STEPS);
@@ -242,7 +242,7 @@ fn run<L: Lookup, Q: Queue>(
         }
         check()?;
     }
-    // 2. The best pair, again and again.
+    // 2. Take the best pair, again and again.
     let mut steps = 0usize;
     while let Some((order, at)) = queue.pop() {
         steps += 1;
@@ -276,20 +276,20 @@ fn run<L: Lookup, Q: Queue>(
 
 // --- Whole texts ---------------------------------------------------------------------------------
 //
-// Merges a whole text at once, user-defined pieces included.
+// Merging a whole text at once, user-defined pieces included.
 //
 // An UNUSED piece merges like others, so that it can become part of longer pieces. In the end it is split again, into
-// the pair that was last seen to form it (`mod.rs` proves that there is only one, except with dropout). The depth of splitting is bounded, because otherwise a
-// crafted model could exhaust the stack.
+// the pair that was last seen to form it (`mod.rs` proves that there is only one, except with dropout). Pieces are
+// split to a limited depth, because otherwise a crafted model could exhaust the stack.
 
 /// Whether to go on is checked once in this many symbols.
 const CHECK_SYMBOLS: usize = 1 << 14;
 
-/// sentencepiece splits UNUSED pieces to this depth.
+/// sentencepiece splits UNUSED pieces up to this depth.
 const MAX_SPLIT_DEPTH: u32 = 100;
 
-/// Give the symbols of a text to `sink`. `key(at)` is the length of a user-defined piece at `at`, or 0: these are
-/// frozen. `keep` is asked before each merge, see `long::merge`.
+/// Give the symbols of a text to `sink`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or
+/// 0. `keep` is asked before each merge, see `long::merge`.
 pub fn merge_whole<L: Lookup, S: Sink>(
     lookup: &L,
     text: &[u8],

@@ -1,9 +1,9 @@
 //! Merges one chunk: its characters become symbols, until no two neighbours form a piece.
 //!
 //! Symbols are slices of the chunk, so the text of a pair is a slice, too, and one look-up in the vocabulary tells
-//! whether it is a piece. There are two ways to find the best pair: short chunks are searched again and again, which is
-//! quadratic, but faster than a queue for up to `short::MAX` bytes; long ones have a queue of pairs. With dropout there is
-//! a third way for chunks of up to `choices::MAX` bytes.
+//! whether it is a piece. The best pair is found by one of two methods. In chunks of up to `short::MAX` bytes all pairs
+//! are searched again and again; that is quadratic, but faster than a queue for so few. Longer chunks have a queue of
+//! pairs. With dropout there is a third method, for chunks of up to `choices::MAX` bytes.
 
 mod choices;
 mod long;
@@ -19,7 +19,7 @@ use crate::watch::{Check, NO_CHECK};
 
 // What merging needs from its callers: pieces by their texts, and a receiver of the symbols.
 
-/// Receives the symbols of a chunk from left to right; an unknown one has the id `NONE`.
+/// Receives the symbols of a chunk from left to right. An unknown symbol has the id `NONE`.
 pub trait Sink {
     /// Make room for the results of symbols of this many bytes. Called before `symbol`.
     fn make_room(&mut self, bytes: usize) -> Result<(), Halt>;
@@ -52,7 +52,7 @@ impl Lookup for &Vocab {
     }
 }
 
-/// Looks up text as it is in the model file: for normalized text that is not UTF-8 and cannot be compact.
+/// Looks up text as it is in the model file. For normalized text that is not UTF-8, and so cannot be compact.
 pub struct RawLookup<'a>(pub &'a Vocab);
 
 impl Lookup for RawLookup<'_> {
@@ -69,17 +69,17 @@ impl Lookup for RawLookup<'_> {
 
 // --- Chunks --------------------------------------------------------------------------------------
 //
-// Merges a chunk, the short way or the long way, and splits UNUSED pieces again.
+// Merging a chunk, short or long, and splitting its UNUSED pieces again.
 //
 // sentencepiece splits an UNUSED piece into the pair that was last seen to form it, anywhere in the text. But a piece
 // has only one such pair, so a chunk can be merged by itself, and the piece by itself, too:
 //
 // A pair that forms the piece is seen when the text of the piece consists of two symbols. Until then no merge has
 // crossed either end of this text: it would have made a symbol that reaches beyond it, and symbols only grow. So all
-// merges inside were those that the text has by itself, in the same order, because whether two neighbours form a
-// piece, and which rank it has, depends on their texts only, and of two pairs inside it the better one, or the left
-// one, is merged first in any text. Each merge leaves one symbol less, so by itself the text consists of two symbols
-// once only. (Merges that dropout skips depend on their places. Such texts are not cut.)
+// merges inside were those that the text has by itself, in the same order: whether two neighbours form a piece, and
+// which rank it has, depends only on their texts, and of two pairs inside, the better one or, if they are equal, the
+// left one is merged first in any text. Each merge leaves one symbol fewer, so by itself the text consists of two
+// symbols only once. (Merges that dropout skips depend on their places. Such texts are not cut.)
 
 /// Give the symbols of a chunk to `sink`.
 pub fn merge_chunk<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut S) -> Result<(), Halt> {
@@ -91,8 +91,8 @@ pub fn merge_chunk<S: Sink>(vocab: &Vocab, text: &[u8], check: Check, sink: &mut
     merge(vocab, text, check, sink)
 }
 
-/// Give the symbols of a chunk to `sink`: the whole chunk, if it is a piece and the model says so, otherwise what merging
-/// makes of it.
+/// Give the symbols of a chunk to `sink`: the whole chunk if it is a piece and the model wants it taken whole,
+/// otherwise what merging makes of it.
 pub fn merge_pattern_chunk<S: Sink>(
     vocab: &Vocab,
     byte_level: &ByteLevel,
@@ -164,7 +164,7 @@ impl<S: Sink> Sink for UnusedSplitter<'_, S> {
     }
 }
 
-/// Hands the symbols of a part of a text on as symbols of the text.
+/// Hands on the symbols of a part of a text as symbols of the whole text.
 pub struct Shifted<'a, S> {
     /// Where the part begins.
     pub begin: usize,
@@ -183,7 +183,7 @@ impl<S: Sink> Sink for Shifted<'_, S> {
     }
 }
 
-/// The same when merges are skipped at random. `before` symbols of the whole text are before the chunk.
+/// The same, with merges skipped at random. In the whole text, `before` symbols come before the chunk.
 pub fn sample_chunk<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
@@ -200,7 +200,7 @@ pub fn sample_chunk<S: Sink>(
         }
         return short::merge(vocab, text, keep, sink);
     }
-    // Chances depend on numbers of symbols; here symbols are found by where they begin.
+    // Random decisions depend on how many symbols are before a place; here symbols are found by the place itself.
     let mut numbers = with_room(text.len() + 1)?;
     let mut number = before;
     for &byte in text {
@@ -214,7 +214,7 @@ pub fn sample_chunk<S: Sink>(
 
 // --- Dropout -------------------------------------------------------------------------------------
 //
-// Chances for BPE-dropout, the same as in `cpbpe/reference/merging.py`, which explains them.
+// Random decisions for BPE-dropout, the same as in `cpbpe/reference/merging.py`, which explains them.
 
 /// Which merges are skipped.
 #[derive(Clone, Copy, Debug)]
@@ -225,7 +225,7 @@ pub struct Dropout {
     pub seed: u64,
 }
 
-/// A number whose bits all depend on all bits of another one (SplitMix64).
+/// A number whose every bit depends on all bits of another one (SplitMix64).
 #[inline]
 pub fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -238,19 +238,19 @@ pub fn mixed(number: u64) -> u64 {
 pub struct Chances {
     /// The seed, mixed.
     seed: u64,
-    /// Merges with a number below this one, of 53 bits, are skipped.
+    /// A merge is skipped if its number, of 53 bits, is below this one.
     limit: u64,
 }
 
 impl Chances {
-    /// For a text that is sampled in this way.
+    /// The decisions for a text that is sampled with this dropout.
     pub fn new(Dropout { alpha, seed }: Dropout) -> Chances {
-        // The reference compares number / 2^53 with alpha. Both quotient and product by 2^53 are exact, and a whole
-        // number is below another one if it is below that one rounded up.
+        // The reference compares number / 2^53 with alpha. The quotient and the product with 2^53 are both exact, and a
+        // whole number is below some other number if it is below that number rounded up.
         Chances { seed: mixed(seed), limit: (alpha * (1u64 << 53) as f64).ceil() as u64 }
     }
 
-    /// Whether two symbols merge; given how many symbols of the text are before their begin, middle and end.
+    /// Whether two symbols merge, given how many symbols of the text are before their begin, middle and end.
     #[inline]
     pub fn keep(&self, [begin, middle, end]: [u64; 3]) -> bool {
         mixed(mixed(mixed(self.seed ^ begin) ^ middle) ^ end) >> 11 >= self.limit

@@ -11,8 +11,8 @@ pub const MAX: usize = 32;
 /// The order of a symbol that forms no piece with the next one.
 const NEVER: u64 = u64::MAX;
 
-/// The symbols of a chunk. Symbol `i` begins with the `i`-th character. When it absorbs the next symbol, that one is
-/// gone, and the others keep their numbers.
+/// The symbols of a chunk. Symbol `i` begins with the `i`-th character. A symbol that is absorbed by the one before it
+/// no longer exists, and the others keep their numbers.
 struct Symbols {
     /// How many characters there are.
     count: usize,
@@ -25,7 +25,7 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// Every byte is a symbol.
+    /// The symbols of a chunk in which every byte is a symbol.
     const BYTES: Symbols = {
         let mut symbols =
             Symbols { count: MAX, begins: [0; MAX + 1], ends: [0; MAX], before: [0; MAX + 1], after: [0; MAX] };
@@ -60,7 +60,7 @@ impl Symbols {
         symbols
     }
 
-    /// Join symbol `i` and the next one. Returns the symbol that is gone, and the one after it.
+    /// Join symbol `i` and the next one. Returns the symbol that no longer exists, and the one after it.
     #[inline(always)]
     fn join(&mut self, i: usize) -> (usize, usize) {
         let gone = usize::from(self.after[i]);
@@ -72,7 +72,7 @@ impl Symbols {
     }
 }
 
-/// The lowest of some numbers, four at a time, so that no step waits for the one before it.
+/// The lowest of some numbers, found four at a time so that no step waits for the one before it.
 #[inline(always)]
 fn lowest(numbers: &[u64]) -> u64 {
     let mut lowest = [u64::MAX; 4];
@@ -86,7 +86,7 @@ fn lowest(numbers: &[u64]) -> u64 {
 }
 
 /// Give the symbols of a chunk to `sink`. `keep` decides whether a pair whose turn has come is merged or skipped
-/// permanently, given the number of characters before its begin, middle and end.
+/// permanently, given how many characters are before its begin, middle and end.
 #[inline(always)]
 pub fn merge<S: Sink>(
     vocab: &Vocab,
@@ -96,8 +96,8 @@ pub fn merge<S: Sink>(
 ) -> Result<(), Halt> {
     sink.make_room(text.len())?;
     let pieces = &vocab.pieces;
-    // A piece is looked up in two steps: a probe prefetches the memory of the answer, and `find` reads it. The chunk is
-    // padded, so that the window of a probe may reach beyond its end.
+    // A piece is looked up in two steps: `probe` prefetches the memory of the answer, and `find` reads it. The chunk is
+    // padded, because the window of a probe may reach beyond its end.
     let mut padded = [0; MAX + WINDOW];
     padded[..text.len()].copy_from_slice(text);
     let probe = |begin: u8, end: u8| match padded[usize::from(begin)..].first_chunk() {
@@ -115,14 +115,14 @@ pub fn merge<S: Sink>(
     let count = symbols.count;
     let mut ids = [NONE; MAX];
 
-    // 2. For each symbol: which piece does it form with the next one?
+    // 2. For each symbol, look up the piece that it forms with the next one.
     let mut joined = [NONE; MAX];
     if is_ascii {
         for (joined, pair) in joined.iter_mut().zip(text.windows(2)) {
             *joined = pieces.find_ascii(pair[0], pair[1]);
         }
     } else {
-        // Prefetch all of the memory first, then read it.
+        // Prefetch all of the memory first, and read it afterwards.
         for i in 0..count.saturating_sub(1) {
             let _ = probe(symbols.begins[i], symbols.ends[i + 1]);
         }
@@ -131,7 +131,8 @@ pub fn merge<S: Sink>(
             *joined = find(probe(begin, end), begin, end);
         }
     }
-    // The rank of that piece and the symbol in one number: the lowest rank wins, and the leftmost symbol of equals.
+    // The rank of that piece and the symbol, as one number: the lowest rank wins, and the leftmost symbol if several
+    // have it.
     let order_of = |i: usize, id: u32| if id == NONE { NEVER } else { u64::from(pieces.rank(id)) << 8 | i as u64 };
     let mut order = [NEVER; MAX];
     for i in 0..count {

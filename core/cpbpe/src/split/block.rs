@@ -1,18 +1,19 @@
-//! The classes of the characters of 64 bytes, as bits: bit i is the character i, not the byte i.
+//! The classes of the characters in 64 bytes, as bits: bit i is character i, not byte i.
 //!
-//! They are read in one way on every machine, and in another with vector instructions.
+//! There is one implementation for every machine, and another one with vector instructions.
 
 use regex_syntax::hir::{Class, HirKind};
 
 use crate::error::Error;
 use crate::machine::{Machine, Plain, BLOCK, MORE};
 use crate::memory::zeros;
-/// 64 bytes that begin where a character does, and what follows: the last character may end there, and a contraction.
+/// 64 bytes, at the beginning of a character, and the bytes after them: the last character may end there, and a
+/// contraction.
 pub type Bytes = [u8; BLOCK + MORE];
 
 /// A machine that can read blocks.
 pub trait Read: Machine {
-    /// What it makes of them.
+    /// The characters of a block as this machine reads them.
     type Block: Block;
     /// Read the characters of a block.
     fn read(self, classes: &Classes, bytes: &Bytes) -> Self::Block;
@@ -22,9 +23,9 @@ pub trait Read: Machine {
 pub trait Block {
     /// How many characters there are.
     fn count(&self) -> usize;
-    /// Those that have any of these flags.
+    /// The characters that have any of these flags.
     fn any(&self, flags: Flags) -> u64;
-    /// In which byte a character begins.
+    /// The byte in which a character begins.
     fn place(&self, character: usize) -> usize;
     /// How many characters begin before a byte.
     fn before(&self, byte: usize) -> usize;
@@ -32,12 +33,12 @@ pub trait Block {
     fn append(&self, characters: u64, base: u32, to: &mut [u32]) -> usize;
 }
 
-/// The highest bits of eight bytes.
+/// The highest bit of each of eight bytes.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
-/// On any machine.
+/// The characters of a block, on any machine.
 pub struct PlainBlock {
-    /// The class of each character, and then zeros.
+    /// The class of each character, followed by zeros.
     flags: [Flags; BLOCK],
     /// The byte in which each begins.
     places: [u8; BLOCK],
@@ -84,7 +85,7 @@ impl Block for PlainBlock {
         let mut mask = 0;
         for (i, part) in self.flags.chunks_exact(8).enumerate() {
             let bits = u64::from_le_bytes(part.try_into().unwrap_or_default()) & all;
-            // The highest bit of each byte that is not 0; the product collects them in its own highest byte.
+            // Find the highest bit of each byte that is not 0. The product collects these bits in its own highest byte.
             let set = (((bits & !HIGHEST) + !HIGHEST) | bits) & HIGHEST;
             mask |= ((set >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
         }
@@ -119,7 +120,7 @@ mod vector {
     use crate::machine::Vector;
     use std::arch::x86_64::*;
 
-    /// With vector instructions. (Only a `Vector` makes one, so the machine has them.)
+    /// The characters of a block, with vector instructions. (Making one takes a `Vector`, so the machine has them.)
     pub struct VectorBlock {
         flags: __m512i,
         places: __m512i,
@@ -127,15 +128,15 @@ mod vector {
     }
 
     impl VectorBlock {
-        /// A block with other characters.
+        /// Read a block that is not all ASCII.
         #[inline(always)]
         fn others(vector: Vector, classes: &Classes, bytes: &Bytes, block: __m512i) -> VectorBlock {
             let table = classes.table().as_ptr();
             // SAFETY: `bytes` has 16 bytes after the block. A code has 21 bits at most, and the table has an entry for each, with
             // three more bytes after the last one. See `load`.
             unsafe {
-                // (As signed numbers, the bytes that continue a character are the lowest ones. A block begins where a
-                // character does.)
+                // (Read as signed numbers, the bytes that continue a character are the lowest ones. A block begins
+                // where a character does.)
                 let starts = _mm512_cmpge_epi8_mask(block, _mm512_set1_epi8(0xC0u8 as i8)) | 1;
                 let count = starts.count_ones() as usize;
                 let places = _mm512_maskz_compress_epi8(starts, vector.load(&NUMBERS));
@@ -249,12 +250,12 @@ mod vector {
 
 // --- Classes of characters -----------------------------------------------------------------------
 //
-// The classes of characters that the patterns tell apart.
+// The classes of characters that the patterns distinguish.
 //
-// They are asked of `regex-syntax`, which tiktoken's own patterns are compiled with, when a splitter is made (that takes
-// a fifth of a millisecond), so they are of its version of Unicode whatever that is, and no table can be out of date.
+// They are taken from `regex-syntax`, which compiles tiktoken's own patterns, whenever a splitter is made (that takes a
+// fifth of a millisecond). So they always have the Unicode version of that crate, and no table can be out of date.
 
-/// The class of a character: some of these bits, or none for signs and all that has no class of its own.
+/// The class of a character: some of these bits, or none for signs and everything else without a class.
 pub type Flags = u8;
 
 /// `\p{Lu}` and `\p{Lt}`.
@@ -269,15 +270,15 @@ pub const MARK: Flags = 1 << 3;
 pub const NUMBER: Flags = 1 << 4;
 /// `\s`, except `\r` and `\n`.
 pub const BLANK: Flags = 1 << 5;
-/// `\r` and `\n`; with `SPECIAL` the slash, which is a sign that some patterns take with them.
+/// `\r` and `\n`. Together with `SPECIAL`: the slash, a sign that some patterns treat like them after other signs.
 pub const NEWLINE: Flags = 1 << 6;
-/// With `BLANK` the space, with `NEWLINE` the slash, and alone the apostrophe.
+/// Together with `BLANK`: the space. Together with `NEWLINE`: the slash. Alone: the apostrophe.
 pub const SPECIAL: Flags = 1 << 7;
 
 /// `\p{L}`.
 pub const LETTER: Flags = UPPER | LOWER | CASELESS;
 
-/// What `regex-syntax` calls them. Each character is in one of these at most.
+/// The names of the classes in `regex-syntax`. Each character is in at most one of them.
 const NAMES: [(&str, Flags); 6] = [
     (r"[\p{Lu}\p{Lt}]", UPPER),
     (r"\p{Ll}", LOWER),
@@ -287,15 +288,16 @@ const NAMES: [(&str, Flags); 6] = [
     (r"\s", BLANK),
 ];
 
-/// How many code points four bytes could say, so that none is outside of the table, whatever the bytes are.
+/// How many code points four bytes could encode. With a table of this size, no bytes lead out of it, whatever they are.
 const ALL: usize = 1 << 21;
 
 /// The class of each character.
 pub struct Classes {
-    /// By code point; and three more bytes that can be read. (It is flat because one look-up is faster than two, by 15 %
-    /// of the time for text in other languages. Parts that nobody writes or reads take no memory: 200 KB are left.)
+    /// By code point, followed by three more bytes that can be read. (The table is flat because one look-up is faster
+    /// than two, by 15 % of the time for text in other languages than English. Parts that nobody writes or reads take
+    /// no memory; 200 KB are left.)
     flags: Vec<Flags>,
-    /// The same of ASCII.
+    /// The same for ASCII.
     pub ascii: [Flags; 128],
 }
 
@@ -341,7 +343,7 @@ fn ranges(name: &str) -> Result<Vec<(char, char)>, Error> {
     }
 }
 
-/// The code point of the character that begins at a place of valid UTF-8, and how many bytes it has.
+/// The code point of the character at a place of valid UTF-8, and how many bytes it has.
 #[inline(always)]
 pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
     let byte = |i: usize| u32::from(text.get(at + i).copied().unwrap_or_default());

@@ -1,10 +1,10 @@
 //! What the published patterns say, as rules, and a scanner that follows them character by character.
 //!
-//! All of these patterns are alternatives of the same kinds, tried in this order: a contraction; a word, with a space or
-//! a sign before it; a number; signs, with a space before them; whitespace. They differ in details, the constants of
-//! `Rules`. None of them looks at what is before a match, and each text begins with a match of one of them (a letter of
-//! a word, a digit of a number, whitespace, and anything else of signs). So the chunks cover the text, and where a chunk
-//! begins, the rest of the text alone says where it ends.
+//! All of these patterns consist of alternatives of the same kinds, tried in this order: a contraction; a word, with a
+//! space or a sign before it; a number; signs, with a space before them; whitespace. They differ in details, which are
+//! the constants of `Rules`. None of them looks at what is before a match, and every text begins with a match of one
+//! alternative (a letter belongs to a word, a digit to a number, whitespace to whitespace, and anything else to signs).
+//! So the chunks cover the text, and the end of a chunk depends only on the text from its beginning on.
 
 use crate::split::block::{
     decode, Classes, Flags, BLANK, CASELESS, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER,
@@ -17,22 +17,22 @@ pub enum Words {
     Spaced,
     /// `[^\r\n\p{L}\p{N}]?\p{L}+`.
     Prefixed,
-    /// The same with `[\p{L}\p{M}]+`, and marks are not signs.
+    /// The same with `[\p{L}\p{M}]+`; marks are not signs.
     PrefixedMarks,
     /// Two alternatives: `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+` and the same with `+` and `*`, both
     /// after `[^\r\n\p{L}\p{N}]?`.
     Cased,
 }
 
-/// Where contractions such as `'s` and `'ll` are.
+/// Where contractions such as `'s` and `'ll` are matched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Contractions {
     None,
     /// The first alternative, in lower case only.
     Lower,
-    /// The first alternative, in any case.
+    /// The first alternative, in lower or upper case.
     Front,
-    /// At the end of words, in any case.
+    /// At the end of words, in lower or upper case.
     Back,
 }
 
@@ -40,14 +40,14 @@ pub enum Contractions {
 pub trait Rules {
     const WORDS: Words;
     const CONTRACTIONS: Contractions;
-    /// How many digits a chunk has at most; 0: any number.
+    /// How many digits a chunk has at most; 0 for no limit.
     const DIGITS: usize;
     /// Signs are followed by `[\r\n/]*` instead of `[\r\n]*`.
     const SLASH: bool;
-    /// Whitespace at the end of the text is one chunk, whatever is in it: `\s++$` comes before `\s*[\r\n]`.
+    /// Whitespace at the end of the text is one chunk, whatever it consists of: `\s++$` comes before `\s*[\r\n]`.
     const WHOLE_END: bool;
 
-    /// What words are made of.
+    /// The classes that words are made of.
     const WORD: Flags = match Self::WORDS {
         Words::Spaced | Words::Prefixed => LETTER,
         Words::PrefixedMarks | Words::Cased => LETTER | MARK,
@@ -88,7 +88,7 @@ rules! {
     Tekken: Cased, None, 1, true, false;
 }
 
-/// What takes another alternative than signs do.
+/// The classes of characters that other alternatives than signs take.
 const fn not_signs<R: Rules>() -> Flags {
     match R::WORDS {
         Words::PrefixedMarks => LETTER | MARK | NUMBER | BLANK,
@@ -96,7 +96,7 @@ const fn not_signs<R: Rules>() -> Flags {
     }
 }
 
-/// A text, character by character.
+/// A text that is read character by character.
 struct Scan<'a> {
     classes: &'a Classes,
     text: &'a [u8],
@@ -116,7 +116,7 @@ impl Scan<'_> {
         })
     }
 
-    /// The end of characters that are all like this.
+    /// Where a run of characters that are all like this ends.
     #[inline(always)]
     fn run(&self, mut at: usize, like: impl Fn(Flags) -> bool) -> usize {
         while let Some((flags, next)) = self.at(at) {
@@ -141,7 +141,7 @@ fn is_white(flags: Flags) -> bool {
 
 /// How many bytes and how many characters follow the apostrophe of a contraction: `s`, `d`, `m`, `t`, `ll`, `ve` or `re`.
 ///
-/// In any case, U+017F is an `s`; no other character that is not ASCII is one of these letters.
+/// If case does not matter, U+017F counts as an `s`; no other character outside ASCII is one of these letters.
 #[inline(always)]
 pub fn contraction<R: Rules>(after: [u8; 2]) -> Option<(usize, usize)> {
     let any_case = !matches!(R::CONTRACTIONS, Contractions::Lower);
@@ -154,11 +154,11 @@ pub fn contraction<R: Rules>(after: [u8; 2]) -> Option<(usize, usize)> {
     }
 }
 
-/// The end of the chunk that begins at a place before the end. The text is valid UTF-8.
+/// Where the chunk ends that begins at a place before the end of the text. The text is valid UTF-8.
 ///
-/// The time it takes grows with what it looks at, and that is the chunk and sometimes more: uppercase letters without a
-/// word, or whitespace up to the next newline. But the chunks after that end before the same place, and in all
-/// patterns no more than three of them look as far again.
+/// The time grows with the part of the text that is looked at. That is the chunk, and sometimes more: uppercase letters
+/// that turn out to be no word, or whitespace up to the next newline. But the chunks after that end before the same
+/// place, and in all patterns at most three of them look as far again.
 pub fn chunk_end<R: Rules>(classes: &Classes, text: &[u8], at: usize) -> usize {
     let scan = Scan { classes, text };
     let Some((flags, after)) = scan.at(at) else { return at };
@@ -175,7 +175,7 @@ pub fn chunk_end<R: Rules>(classes: &Classes, text: &[u8], at: usize) -> usize {
     }
     let is_signs = |flags: Flags| flags & not_signs::<R>() == 0 && !is_newline(flags);
     let is_prefix = !is_newline(flags) && flags & (LETTER | NUMBER) == 0;
-    // 2. A word. (With a prefix first: where that fails, the alternative is tried again without.)
+    // 2. A word. (It is tried with a prefix first. Where that fails, the alternative is tried again without one.)
     match R::WORDS {
         Words::Spaced => {
             let begin = if text[at] == b' ' { after } else { at };
@@ -233,8 +233,8 @@ pub fn chunk_end<R: Rules>(classes: &Classes, text: &[u8], at: usize) -> usize {
 
 /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`: where it ends, if it matches.
 fn ending_lower(scan: &Scan, begin: usize) -> Option<usize> {
-    // The first part takes all it can, and gives back characters from the end until the second one has something: what
-    // is caseless is in both.
+    // The first part takes all that it can, and then gives back characters from the end until the second part has one.
+    // A caseless character fits both.
     let (mut at, mut last_caseless) = (begin, None);
     while let Some((flags, next)) = scan.at(at).filter(|(flags, _)| flags & (UPPER | CASELESS | MARK) != 0) {
         at = next;
@@ -261,12 +261,12 @@ fn whitespace<R: Rules>(scan: &Scan, begin: usize) -> usize {
     if is_end && R::WHOLE_END {
         at
     } else if R::WORDS != Words::Spaced && line > begin {
-        // `\s*[\r\n]+`: up to the last newline.
+        // `\s*[\r\n]+`: up to and including the last newline.
         line
     } else if is_end || last == begin {
         at
     } else {
-        // `\s+(?!\S)`: all but the last one, which is left to what follows.
+        // `\s+(?!\S)`: all but the last character, which is left to what follows.
         last
     }
 }
@@ -275,7 +275,7 @@ fn whitespace<R: Rules>(scan: &Scan, begin: usize) -> usize {
 //
 // The published patterns, recognized by their text.
 //
-// Several spellings of a pattern say the same: with and without possessive quantifiers (`++`), with `(?i:'s|'t)` or
+// Several spellings of a pattern mean the same: with and without possessive quantifiers (`++`), with `(?i:'s|'t)` or
 // `'(?i:[st])`, with `[\r\n]` or `[\r\n]+` after a greedy `\s*`. They are listed as they have been published.
 
 /// A pattern for which there is a scanner.
@@ -308,7 +308,7 @@ pub const PATTERNS: &[(&str, Known)] = &[
         r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s+",
         Known::Cl100k,
     ),
-    // Llama 3, and cl100k_base in older releases of tiktoken. Only this far into whitespace: its last newline.
+    // Llama 3, and cl100k_base in older releases of tiktoken. A chunk of whitespace ends after its last newline.
     (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         Known::Llama3,

@@ -10,12 +10,12 @@ use crate::split::rules::{
     Words,
 };
 
-/// Roughly how many bytes are split at once.
+/// Roughly how many bytes are split in one step.
 pub const BATCH: usize = 4096;
 
 /// Where the chunks of a batch end.
 pub struct Ends {
-    /// Where each ends, counted from where the first one begins; and then anything.
+    /// Where each chunk ends, counted from where the first one begins. What comes after `count` numbers has no meaning.
     pub numbers: Box<[u32; BATCH + 2 * BLOCK]>,
     /// How many there are.
     pub count: usize,
@@ -34,8 +34,8 @@ impl Scanner {
         Ok(Scanner { known, classes: Classes::new()?, vector: Vector::detect() })
     }
 
-    /// Find the ends of the chunks of the next batch, which begins at a place where a chunk does. Returns where it ends. If
-    /// there are none although the text goes on, the next chunk has 4 GiB or more.
+    /// Find the ends of the chunks of the next batch, which begins where a chunk does. Returns where the batch ends. If
+    /// no ends are found although the text goes on, the next chunk has 4 GiB or more.
     pub fn scan(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
         match self.known {
             Known::Gpt2 => self.scan_by::<Gpt2>(text, begin, ends),
@@ -68,11 +68,12 @@ fn scan_vector<R: Rules>(vector: Vector, classes: &Classes, text: &[u8], begin: 
 
 /// See `Scanner::scan`.
 ///
-/// Each block begins where a chunk does, so there is no state from one to the next. About five bytes of 64, those of the
-/// chunk that goes on after the block, are read again in the next one.
+/// Each block begins where a chunk does, so no state has to be kept from one to the next. About five bytes of 64, those
+/// of the chunk that goes on after the block, are read again in the next one.
 ///
-/// This is 3.7 times as fast as `chunk_end` for every chunk on English, twice as fast on 30 languages, and 14 and 5.5 times
-/// with vector instructions. (cl100k_base on an Intel Xeon: 0.16, 0.6 and 2.2 GB/s of English.)
+/// On English, this is 3.7 times as fast as calling `chunk_end` for every chunk, and on 30 languages twice as fast;
+/// with vector instructions, 14 and 5.5 times. (For cl100k_base on an Intel Xeon that is 0.16, 0.6 and 2.2 GB/s of
+/// English.)
 #[inline(always)]
 pub fn scan<R: Rules>(machine: impl Read, classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
     let (mut at, mut count) = (begin, 0);
@@ -98,7 +99,7 @@ pub fn scan<R: Rules>(machine: impl Read, classes: &Classes, text: &[u8], begin:
             at += block.place(63 - found.leading_zeros() as usize);
         }
         if found == 0 || is_end {
-            // The rest of the text is one chunk, or the chunk is longer than the block.
+            // Either the rest of the text is one chunk, or the chunk is longer than the block.
             let end = if is_end { text.len() } else { chunk_end::<R>(classes, text, at) };
             let Ok(number) = u32::try_from(end - begin) else { break };
             ends.numbers[count] = number;
@@ -110,7 +111,7 @@ pub fn scan<R: Rules>(machine: impl Read, classes: &Classes, text: &[u8], begin:
     at
 }
 
-/// The end of a text, and spaces.
+/// The end of a text, padded with spaces.
 #[cold]
 fn padded(rest: &[u8]) -> Bytes {
     let mut bytes = [b' '; BLOCK + MORE];
@@ -122,52 +123,54 @@ fn padded(rest: &[u8]) -> Bytes {
 //
 // Where chunks begin in a block, computed for all its characters at once.
 //
-// The block begins where a chunk does, so what is before it does not matter. Bit i stands for the character i; `p << 1`
-// is "after a p", `p >> 1` is "before a p". The result has a bit for each place after the first where a chunk begins and
-// what is known suffices to say so: the characters of the block, and the few bytes of a contraction. What it does not
-// suffice for is always after the last of these bits, so the chunks up to there are complete:
+// The block begins where a chunk does, so the text before it does not matter. Bit i stands for character i; `p << 1`
+// means "after a p", and `p >> 1` means "before a p". The result has a bit for each place after the first where a chunk
+// begins, as far as the characters of the block, and the few bytes of a contraction, are enough to decide that. Every
+// place for which they are not enough is after the last of these bits, so the chunks up to that bit are complete. These
+// places are:
 //
-// * Whether the last character begins a chunk: whitespace does if no other follows.
-// * Whether blanks after a newline begin one: only if no other newline follows. If they reach the end of the block,
-//   nothing after them begins a chunk.
-// * Whether uppercase letters after caseless ones begin one: only if no other kind of letter follows. Here the same is
-//   true.
-// * What marks after signs are, see `usable`. The block is made to end there.
+// * The last character, if it is whitespace: it begins a chunk only if no other whitespace follows.
+// * Blanks after a newline: they begin a chunk only if no other newline follows. If they reach the end of the block, no
+//   chunk begins after them.
+// * Uppercase letters after caseless ones: they begin a chunk only if no letter of another kind follows. If they reach
+//   the end of the block, no chunk begins after them.
+// * Marks after signs, see `usable`. The block is made to end before them.
 
-/// The classes that all patterns tell apart.
+/// Which characters have which class, for the classes that all patterns distinguish.
 #[derive(Clone, Copy)]
 struct Kinds {
     /// The characters of the block.
     valid: u64,
-    /// What words are made of.
+    /// The characters that words are made of.
     word: u64,
     number: u64,
     /// `\s`, except newlines.
     blank: u64,
     newline: u64,
-    /// All others.
+    /// All other characters.
     sign: u64,
-    /// The space, the apostrophe and the slash, of these.
+    /// The space, the apostrophe and the slash, which also belong to the classes above.
     space: u64,
     quote: u64,
     slash: u64,
 }
 
-/// Those bits of `of` that are in a row with one of `from`, which is in `of`, or after it.
+/// The bits of `of` that are in a row with a bit of `from` and not before it. (`from` is a part of `of`.)
 #[inline(always)]
 fn flood(from: u64, of: u64) -> u64 {
-    // The first of `from` in a row clears it from there on, and carries into the bit after it; another one sets only its
-    // own bit again.
+    // In each row, adding the first bit of `from` clears the row from there on, and carries into the bit after it.
+    // Adding another bit of `from` only sets that bit again.
     ((from.wrapping_add(of) ^ of) | from) & of
 }
 
-/// Where chunks begin. `is_end`: the text ends after `count` characters of the block.
+/// The places where chunks begin. `is_end`: the text ends after `count` characters of the block.
 #[inline(always)]
 pub fn borders<R: Rules>(block: &impl Block, bytes: &Bytes, count: usize, is_end: bool) -> u64 {
     let special = block.any(SPECIAL);
     let kinds = {
         let valid = u64::MAX >> (64 - count);
-        // (One by one: a closure that is called by a function of arrays is not compiled for this machine.)
+        // (They are asked for one by one, because a closure that is called by a function of arrays is not compiled for
+        // this machine.)
         let (blank, word, number) = (block.any(BLANK) & valid, block.any(R::WORD) & valid, block.any(NUMBER) & valid);
         let lines = block.any(NEWLINE) & valid;
         let (newline, slash) = (lines & !special, lines & special);
@@ -183,7 +186,7 @@ pub fn borders<R: Rules>(block: &impl Block, bytes: &Bytes, count: usize, is_end
         Words::Spaced => spaced(kinds, contraction),
         Words::Prefixed | Words::PrefixedMarks => {
             let (mut borders, signs) = prefixed::<R>(kinds, is_end);
-            // A contraction is a chunk of its own; what is left of its word begins the next.
+            // A contraction is a chunk of its own; the rest of its word begins the next chunk.
             for quote in each(kinds.quote & signs & kinds.word >> 1) {
                 let length = contraction(quote);
                 if length > 0 {
@@ -203,8 +206,8 @@ pub fn borders<R: Rules>(block: &impl Block, bytes: &Bytes, count: usize, is_end
 
 /// How many of the first `count` characters of a block can be used, at least one.
 ///
-/// A mark after a sign belongs to the sign's word if the sign is the first of its chunk, and is one of the signs
-/// otherwise. Both are so rare that blocks end before such marks.
+/// A mark after a sign belongs to the same word as the sign if the sign is the first character of its chunk; otherwise
+/// it is one of the signs. Both cases are so rare that blocks simply end before such marks.
 #[inline(always)]
 pub fn usable<R: Rules>(block: &impl Block, count: usize) -> usize {
     if R::WORDS != Words::Cased {
@@ -218,7 +221,7 @@ pub fn usable<R: Rules>(block: &impl Block, count: usize) -> usize {
     ((marks & sign << 1).trailing_zeros() as usize).min(count)
 }
 
-/// The bit of a character, if there is one.
+/// The bit of a character; no bit if there is no such character.
 #[inline(always)]
 fn bit(character: usize) -> u64 {
     1u64.checked_shl(character as u32).unwrap_or(0)
@@ -240,18 +243,19 @@ fn each(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// GPT-2.
+/// The borders for GPT-2.
 #[inline(always)]
 fn spaced(kinds: Kinds, contraction: impl Fn(usize) -> usize) -> u64 {
     let Kinds { valid, word, number, sign, .. } = kinds;
     let white = kinds.blank | kinds.newline;
-    // Where the kind changes, except that a space belongs to what is after it.
+    // A chunk begins where the kind changes, except that a space belongs to what follows it.
     let first = |kind: u64| kind & !((kind | kinds.space) << 1);
     let (words, signs) = (first(word), first(sign));
-    // Of whitespace, the last character begins a chunk unless the text ends.
+    // The last character of whitespace begins a chunk, unless the text ends there.
     let spaces = white & !(white << 1) | white & !(white >> 1) & valid >> 1;
     let mut borders = words | first(number) | signs | spaces;
-    // An apostrophe is a chunk without the word after it, and a contraction one with it; what is left is the next.
+    // An apostrophe does not take the word after it into its chunk, but a contraction does. The rest of the word begins
+    // the next chunk.
     for quote in each(kinds.quote & signs & word >> 1) {
         let length = contraction(quote);
         if length > 0 {
@@ -261,7 +265,7 @@ fn spaced(kinds: Kinds, contraction: impl Fn(usize) -> usize) -> u64 {
     borders
 }
 
-/// cl100k_base and those like it. Also returns where signs begin chunks.
+/// The borders for cl100k_base and similar patterns. Also returns where signs begin chunks.
 #[inline(always)]
 fn prefixed<R: Rules>(kinds: Kinds, is_end: bool) -> (u64, u64) {
     let Kinds { valid, word, number, blank, newline, sign, .. } = kinds;
@@ -270,17 +274,17 @@ fn prefixed<R: Rules>(kinds: Kinds, is_end: bool) -> (u64, u64) {
     let ending = if R::SLASH { newline | kinds.slash } else { newline };
     let taken = flood(newline & sign << 1, ending);
     let after_taken = taken << 1 & !taken & valid;
-    // 2. Signs, with a space before them.
+    // 2. Signs begin a chunk, or the space before them does.
     let signs = sign & !taken & (!(sign << 1) | taken << 1) & !(kinds.space << 1);
-    // 3. Words. A blank before them begins a chunk, as the last one of whitespace. A sign belongs to the word if it is
-    // the first of its chunk, and so the only one.
+    // 3. Words. A blank before them begins the chunk, because it is the last character of whitespace. A sign before
+    //    them belongs to the word if it is the first, and so the only, sign of its chunk.
     let words = word & !((word | blank | signs) << 1);
-    // 4. Numbers, a few digits at a time.
+    // 4. Numbers, cut after every few digits.
     let mut numbers = number & !(number << 1);
     if R::DIGITS == 1 {
         numbers = number;
     } else {
-        // Digits with as many before them, in one row.
+        // Digits with that many digits before them in the same row.
         let more = (0..R::DIGITS).fold(number, |more, i| more & number << (i + 1));
         let mut last = numbers;
         loop {
@@ -291,27 +295,27 @@ fn prefixed<R: Rules>(kinds: Kinds, is_end: bool) -> (u64, u64) {
             numbers |= last;
         }
     }
-    // 5. Whitespace: where it begins, and the last character, which is left to what follows.
+    // 5. Whitespace begins a chunk at its first character and, because that is left to what follows, at its last one.
     let spaces = white & !(white << 1) & !taken | blank & !(white >> 1) & valid >> 1;
-    // And after its last newline.
+    // It also begins one after its last newline.
     let lines = blank & newline << 1;
-    // (The blanks at the end of the block may go on.)
+    // (The blanks at the end of the block may go on after it.)
     let open = (blank | !valid).leading_ones();
     let closed = if is_end && !R::WHOLE_END { u64::MAX } else { u64::MAX.checked_shr(open).unwrap_or(0) };
     let lines = if newline & blank << 1 == 0 { lines & closed } else { last_lines(lines & closed, blank, newline) };
     (signs | words | numbers | spaces | lines | after_taken, signs)
 }
 
-/// Those of the first blanks of rows that no newline follows.
+/// Which first blanks of a row are not followed by a newline after the row.
 #[inline(always)]
 fn last_lines(lines: u64, blank: u64, newline: u64) -> u64 {
-    // Adding a row's first bit clears the row, and sets the bit after it.
+    // Adding the first bit of a row clears the row, and sets the bit after it.
     each(lines)
         .filter(|&line| blank.wrapping_add(bit(line)) & newline & !blank == 0)
         .fold(0, |last, line| last | bit(line))
 }
 
-/// o200k_base and tekken: what they do in words, besides.
+/// The additional borders within words, for o200k_base and tekken.
 #[inline(always)]
 fn cased<R: Rules>(
     kinds: Kinds,
@@ -323,8 +327,8 @@ fn cased<R: Rules>(
 ) -> u64 {
     // 1. An uppercase letter after a lowercase one begins a chunk.
     borders |= upper & lower << 1;
-    // 2. A contraction belongs to the word before it. What follows is another chunk, and if that begins with an
-    // apostrophe, the letters before it are not a word that it could belong to.
+    // 2. A contraction belongs to the word before it. What follows the contraction is another chunk. If that begins
+    //    with an apostrophe, the letters of the contraction are not a word to which it could belong.
     if R::CONTRACTIONS == Contractions::Back {
         let mut end = 0;
         for quote in each(kinds.quote & kinds.word << 1) {
@@ -338,11 +342,11 @@ fn cased<R: Rules>(
     // 3. An uppercase letter after a caseless one.
     let caseless = kinds.word & !(upper | lower);
     for at in each(upper & caseless << 1 & !borders) {
-        // The chunk has a lowercase letter already, so this one ends it; or
+        // Either the chunk has a lowercase letter already: then this uppercase letter begins the next one.
         let others = !caseless & below(at);
         let before = 63 - (others | 1).leading_zeros() as usize;
         let is_lower = others & lower & bit(before) != 0 && borders & below(at) & !below(before + 1) == 0;
-        // the chunk has none, and will have none: then it ends with its last caseless letter.
+        // Or the chunk has none, and will have none: then it ends with its last caseless letter.
         let next = at + (upper >> at).trailing_ones() as usize;
         let is_last = if next < count { kinds.word & bit(next) == 0 } else { is_end };
         if is_lower || is_last {
@@ -354,16 +358,16 @@ fn cased<R: Rules>(
 
 // --- Safe cuts -----------------------------------------------------------------------------------
 //
-// Where a long text can be cut so that its parts, split by themselves, have the chunks of the whole.
+// Where a long text can be cut so that its parts, if each is split by itself, have the chunks of the whole text.
 
-/// The first place from `from` to before `to` that has a letter or a number before it, and after it a blank or a sign that
-/// is not an apostrophe (nor a mark).
+/// The first place, from `from` to before `to`, with a letter or a number before it and, after it, a blank or a sign
+/// that is not an apostrophe (nor a mark).
 ///
-/// In none of the patterns does a match go on from a letter or a number to one of these: words and numbers end there, and
+/// No pattern has a match that goes on from a letter or a number to one of these: words and numbers end there, and
 /// contractions, the only thing that can follow a word in a chunk, begin with an apostrophe. So a chunk ends there,
-/// whatever is before. And it would end there, too, if the text ended: what the patterns ask about the end of the text
-/// (`$` and `(?!\S)`) they ask after whitespace only; and whether uppercase letters are followed by others, where neither
-/// the end nor what is there is one.
+/// whatever is before. It would also end there if the text did: the patterns test for the end of the text (`$` and
+/// `(?!\S)`) only after whitespace. They also test whether other letters follow uppercase ones, but neither the end of
+/// the text nor the character at this place is a letter.
 pub fn safe_cut(classes: &Classes, text: &[u8], from: usize, to: usize) -> Option<usize> {
     let is_inside = |byte: u8| (0x80..0xC0).contains(&byte);
     let mut at = (from..to.min(text.len())).find(|&at| !is_inside(text[at]))?;

@@ -1,4 +1,4 @@
-//! A pattern, and the chunks of a text in batches.
+//! A pattern, and the chunks of a text, batch by batch.
 
 use fancy_regex::{Matches, Regex};
 
@@ -25,7 +25,7 @@ pub struct Splitter(Way);
 enum Way {
     /// A published pattern.
     Scanner(Scanner),
-    /// Any other.
+    /// Any other pattern.
     General(Box<Regex>),
     /// Several patterns, one after the other.
     Sequence(Vec<Splitter>),
@@ -40,7 +40,7 @@ impl Splitter {
         }))
     }
 
-    /// A splitter for a pattern, and others that cut the chunks of those before.
+    /// A splitter for a pattern and further ones, each of which cuts the chunks of the one before it.
     pub fn of_all(pattern: &str, then: &[String]) -> Result<Splitter, Error> {
         let first = Splitter::of(pattern)?;
         if then.is_empty() {
@@ -64,7 +64,8 @@ impl Splitter {
         }
     }
 
-    /// The chunks of a text that is UTF-8. (A scanner need not be told: to check it took a seventh of the time of all.)
+    /// The chunks of a text that is UTF-8. (A scanner works on bytes, so nothing is checked for it. Checking took a
+    /// seventh of all time.)
     pub fn chunks_of<'a>(&'a self, text: &'a [u8]) -> Result<Chunks<'a>, Error> {
         match &self.0 {
             Way::Scanner(scanner) => Ok(Chunks::Scanned { scanner, text, at: 0 }),
@@ -75,8 +76,9 @@ impl Splitter {
         }
     }
 
-    /// A place between `from` and `to` where a chunk begins whatever is before `from` and after `to`, and where the text
-    /// can be split into two whose chunks are those of the whole. `None` if there is none, or no rule to find one.
+    /// A place between `from` and `to` where a chunk begins, whatever is before `from` and after `to`, and where the
+    /// text can be split into two parts that have the chunks of the whole text. `None` if there is no such place, or no
+    /// rule to find one.
     pub fn safe_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
         match &self.0 {
             Way::Scanner(scanner) => safe_cut(&scanner.classes, text.as_bytes(), from, to),
@@ -85,11 +87,11 @@ impl Splitter {
     }
 }
 
-/// The chunks of a text that have not been asked for.
+/// The chunks of a text that have not been asked for yet.
 pub enum Chunks<'a> {
     /// By a scanner.
     Scanned { scanner: &'a Scanner, text: &'a [u8], at: usize },
-    /// By a regular expression. `next`: the next match, if it is known already.
+    /// By a regular expression. `next`: the next match, if it has been found already.
     Matched { matches: Matches<'a, 'a, str>, next: Option<[usize; 2]> },
     /// By several patterns.
     Nested(Box<Nested<'a>>),
@@ -116,11 +118,11 @@ impl Chunks<'_> {
     }
 }
 
-/// Some chunks that follow one another.
+/// Some chunks in the order of the text.
 pub struct Batch {
     base: usize,
     ends: Ends,
-    /// Where each begins, if the pattern may leave gaps.
+    /// Where each chunk begins, if the pattern may leave gaps between them.
     begins: Option<Vec<u32>>,
 }
 
@@ -146,12 +148,12 @@ impl Batch {
         self.begins.as_deref()
     }
 
-    /// Begin a batch of chunks each of which begins where the one before ends.
+    /// Begin a batch in which each chunk begins where the one before it ends.
     pub(super) fn restart(&mut self, base: usize) {
         (self.base, self.begins, self.ends.count) = (base, None, 0);
     }
 
-    /// Add a chunk that ends there.
+    /// Add a chunk, given where it ends.
     pub(super) fn push(&mut self, end: usize) -> Result<(), Error> {
         let number = u32::try_from(end - self.base).map_err(|_| Error::ChunkTooLong)?;
         self.ends.numbers[self.ends.count] = number;
@@ -179,7 +181,7 @@ impl Batch {
         })
     }
 
-    /// Take the next matches.
+    /// Add the next matches.
     fn fill(&mut self, matches: &mut Matches<'_, '_, str>, next: &mut Option<[usize; 2]>) -> Result<(), Error> {
         let begins = self.begins.get_or_insert_default();
         begins.clear();
@@ -207,14 +209,14 @@ impl Batch {
 
 // --- Several patterns ----------------------------------------------------------------------------
 //
-// Each pattern cuts the chunks of the one before. What a pattern matches in a chunk, and what it leaves out between two matches, are chunks, so that nothing is lost: the
-// pre-tokenizers of `tokenizers` do the same. A chunk is a text of its own for the next pattern, which sees nothing
-// around it.
+// Each pattern cuts the chunks of the one before it. Both what a pattern matches in a chunk and what it leaves out
+// between two matches are chunks, so that nothing is lost. The pre-tokenizers of `tokenizers` do the same. For the next
+// pattern, a chunk is a text of its own: the pattern sees nothing around it.
 
-/// The chunks of a text by several patterns, as far as they have not been asked for.
+/// The chunks of a text by several patterns, as far as they have not been asked for yet.
 pub struct Nested<'a> {
     splitters: &'a [Splitter],
-    /// What the patterns are cutting now: the first one the text, each other one a chunk of the one before.
+    /// What each pattern is cutting now: the first one the text, each later one a chunk of the pattern before it.
     open: Vec<Level<'a>>,
     /// Batches that can be used again.
     spare: Vec<Batch>,
@@ -225,7 +227,7 @@ pub struct Nested<'a> {
 /// A text that a pattern is cutting.
 struct Level<'a> {
     text: &'a str,
-    /// Where it begins in the whole text.
+    /// Where it begins in the text as a whole.
     base: usize,
     chunks: Chunks<'a>,
     /// Some chunks, and how many of them have been handed out.
@@ -281,7 +283,7 @@ impl<'a> Nested<'a> {
 }
 
 impl Level<'_> {
-    /// The next chunk, or what is between two.
+    /// The next chunk, or the text between two chunks.
     fn next(&mut self) -> Result<Option<[usize; 2]>, Error> {
         if self.done == self.text.len() {
             return Ok(None);
@@ -315,8 +317,8 @@ pub fn compile(pattern: &str) -> Result<Regex, Error> {
     Regex::new(pattern).map_err(|error| Error::InvalidPattern(error.to_string().into()))
 }
 
-/// Where the next match begins and ends. Text between matches is in no chunk, as in tiktoken; and empty matches, which
-/// have no tokens, are left out.
+/// Where the next match begins and ends. As in tiktoken, text between two matches is in no chunk. Empty matches are
+/// left out, because they have no tokens.
 pub fn next_match(matches: &mut Matches<'_, '_, str>) -> Result<Option<[usize; 2]>, Error> {
     for found in matches {
         // A pattern may need more steps than are allowed.

@@ -1,4 +1,4 @@
-//! The scanners against `fancy-regex`, which is what tiktoken uses.
+//! Compares the scanners with `fancy-regex`, which tiktoken uses.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::split::scanner::{scan, Ends, Scanner, BATCH};
 use crate::split::splitter::next_match;
 use crate::split::{Batch, Splitter};
 
-/// What the patterns can tell apart, several of each, of all lengths in UTF-8; and what looks like them.
+/// Several characters of each kind that patterns can distinguish, of all lengths in UTF-8, and some that look similar.
 const CHARACTERS: &[char] = &[
     'a',
     's',
@@ -109,12 +109,12 @@ const CHARACTERS: &[char] = &[
     '\u{f0000}',
 ];
 
-/// How many texts each test makes: `CPBPE_EXAMPLES`, or some.
+/// How many texts each test makes: `CPBPE_EXAMPLES`, or the usual number.
 fn examples(usual: usize) -> usize {
     std::env::var("CPBPE_EXAMPLES").ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
 }
 
-/// Numbers by chance.
+/// Random numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -123,7 +123,7 @@ impl Chance {
         (self.0 >> 33) as usize % end
     }
 
-    /// A text of up to `most` characters, of a few kinds, with runs.
+    /// A text of up to `most` characters, of a few kinds, with runs of the same kind.
     fn text(&mut self, most: usize) -> String {
         let kinds: Vec<char> = (0..1 + self.below(9)).map(|_| CHARACTERS[self.below(CHARACTERS.len())]).collect();
         let (mut text, length) = (String::new(), self.below(most + 1));
@@ -148,7 +148,7 @@ fn ends_of(regex: &Regex, text: &str) -> Vec<usize> {
     ends
 }
 
-/// Every way to find the ends of the chunks.
+/// The ends of the chunks as each implementation finds them.
 fn scanned<R: Rules>(scanner: &Scanner, text: &str) -> Vec<Vec<usize>> {
     let (text, classes) = (text.as_bytes(), &scanner.classes);
     let slow = std::iter::successors(Some(0), |&at| (at < text.len()).then(|| chunk_end::<R>(classes, text, at)));
@@ -184,7 +184,7 @@ fn check(scanner: &Scanner, pattern: &str, known: Known, regex: &Regex, text: &s
     }
 }
 
-/// For each pattern, its scanner and what it means.
+/// Check each pattern: its scanner against the meaning of the pattern.
 fn for_each_pattern(mut check: impl FnMut(&dyn Fn(&str))) {
     for &(pattern, known) in PATTERNS {
         let scanner = Scanner::new(known).unwrap();
@@ -203,7 +203,7 @@ fn texts_by_chance() {
     });
 }
 
-/// All texts of up to three characters, alone and where blocks end.
+/// All texts of up to three characters, by themselves and at the ends of blocks.
 #[test]
 fn short_texts() {
     let kinds = ['a', 'S', '漢', '\u{301}', '7', ' ', '\u{a0}', '\n', '\'', '/', '!', 'ſ'];
@@ -252,7 +252,7 @@ fn classes_of_all_characters() {
     }
 }
 
-/// `(?i:'s)` and the others: which characters are letters of contractions, of all there are.
+/// Which of all characters are letters of contractions such as `(?i:'s)`.
 #[test]
 fn contractions_of_all_characters() {
     for ends in ["a", "E"] {
@@ -277,7 +277,7 @@ fn contractions_of_all_characters() {
     }
 }
 
-/// Both machines read the same, from all characters in all places.
+/// Both machines read the same from all characters, at all places.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn machines_read_the_same() {
@@ -313,7 +313,7 @@ fn machines_read_the_same() {
     }
 }
 
-/// What a long text of one kind of character costs grows with its length only; otherwise this would not end.
+/// The time for a long text of one kind of character grows only with its length; otherwise this test would not end.
 #[test]
 fn long_repetitive_texts() {
     let size = 100 * examples(2_000);
@@ -357,7 +357,7 @@ fn any_pattern() {
     assert!(matches!(spans(r"(?i)(a|b|ab)*(?>c)", &"ab".repeat(100)), Err(crate::Error::SplitFailed(_))));
 }
 
-/// The parts of a text that is cut have the chunks of the whole.
+/// The parts of a text that is cut have the same chunks as the whole text.
 #[test]
 fn cuts_are_safe() {
     let mut chance = Chance(2);

@@ -1,25 +1,26 @@
-//! Compiled rules: the longest key at a place, and what it becomes. `cpbpe/text/charsmap.py` explains the format.
+//! Compiled rules: which is the longest key at a place, and what replaces it. `cpbpe/text/charsmap.py` explains the
+//! format.
 
 use std::ops::RangeInclusive;
 
 use crate::error::Error;
 use crate::text::utf8::is_continuation;
 
-/// sentencepiece has room for this many matches, shortest first.
+/// sentencepiece has room for this many matches, the shortest ones first.
 const MAX_MATCHES: usize = 32;
 const LEAF: u32 = 1 << 31;
 
-/// The rules of one blob.
+/// The rules of one charsmap.
 pub struct Charsmap {
     /// The double array.
     units: Vec<u32>,
     /// Replacements, each ending in NUL.
     replacements: Vec<u8>,
-    /// Whether any rule begins with this byte; most bytes of most texts have none.
+    /// Whether any rule begins with this byte. Most bytes of most texts begin none.
     begins: [bool; 256],
 }
 
-/// A beginning of keys.
+/// A node of the double array: a text with which some keys begin.
 #[derive(Clone, Copy)]
 pub struct Node {
     /// Where in the double array its children are.
@@ -41,7 +42,7 @@ fn label(unit: u32) -> u32 {
 }
 
 impl Charsmap {
-    /// Check a blob as sentencepiece does.
+    /// Check the bytes of a charsmap as sentencepiece does.
     pub fn new(blob: &[u8]) -> Result<Charsmap, Error> {
         Charsmap::read(blob).ok_or(Error::InvalidModel("its charsmap is malformed"))
     }
@@ -82,27 +83,28 @@ impl Charsmap {
         Some(Charsmap { units, replacements, begins })
     }
 
-    /// The blob that this was built from.
+    /// The bytes that this was built from.
     pub fn blob(&self) -> Vec<u8> {
         let size = self.units.len() as u32 * 4;
         let units = self.units.iter().flat_map(|unit| unit.to_le_bytes());
         size.to_le_bytes().into_iter().chain(units).chain(self.replacements.iter().copied()).collect()
     }
 
-    /// Whether every rule makes valid UTF-8 of valid UTF-8.
+    /// Whether every rule turns valid UTF-8 into valid UTF-8.
     pub fn is_utf8(&self) -> bool {
-        // Each replacement ends in NUL, so it is valid if all of them are, and it begins where a character does.
+        // Each replacement ends in NUL, so it is valid if all replacements together are, and it begins where a
+        // character does.
         let begins = |unit: u32| !is_continuation(self.replacements[(unit & !LEAF) as usize]);
         std::str::from_utf8(&self.replacements).is_ok()
             && self.units.iter().all(|&unit| label(unit) <= 0xFF || begins(unit))
     }
 
-    /// Where all keys begin.
+    /// The node at which all keys begin.
     pub fn root(&self) -> Node {
         Node { place: offset(self.units[0]), leaf: false }
     }
 
-    /// The nodes that some of the bytes lead to.
+    /// The nodes to which some of the bytes lead.
     pub fn children(&self, node: Node, bytes: RangeInclusive<u8>) -> impl Iterator<Item = (u8, Node)> + '_ {
         bytes.filter_map(move |byte| {
             let place = node.place ^ usize::from(byte);
@@ -111,12 +113,12 @@ impl Charsmap {
         })
     }
 
-    /// Whether any byte leads on from a node that does not continue a character.
+    /// Whether a node is followed by any byte that does not continue a character.
     pub fn others(&self, node: Node) -> bool {
         self.children(node, 0..=0x7F).chain(self.children(node, 0xC0..=0xFF)).next().is_some()
     }
 
-    /// The replacement for the longest key that `text` holds at `start`, and the key's length.
+    /// The replacement for the longest key in `text` at `start`, and the length of the key.
     #[inline]
     pub fn longest(&self, text: &[u8], start: usize) -> Option<(&[u8], usize)> {
         if !self.begins[usize::from(text[start])] {

@@ -1,12 +1,13 @@
 //! Finds keys from left to right, the longest at each place: special tokens, perhaps thousands of them.
 //!
-//! An automaton reads every byte, which can take as long as encoding. If the keys begin with few different bytes, it
-//! searches for these first, which is fast. If they begin with more, `Beginnings` skips places where no key begins, and
-//! the automaton is only asked about the others. A text with too many of those (perhaps on purpose) is left to the
-//! automaton alone, which is linear for every text.
+//! An automaton reads every byte, which can take as long as encoding. If the keys begin with only a few different
+//! bytes, the automaton searches for these bytes first, which is fast. If they begin with more, `Beginnings` skips
+//! places where no key begins, and the automaton is only asked about the others. If a text has too many of these
+//! (perhaps on purpose), only the automaton is used, which takes linear time for every text.
 //!
-//! It is linear in what it reads. After a key it starts again where the key ends, so it may read again the bytes where
-//! it looked for a longer key. With long keys these are many, so long keys are left to a walk with `Keys`.
+//! The time is linear in what the automaton reads. After a key it starts again where the key ends, so it may read again
+//! those bytes in which it looked for a longer key. With long keys these are many, so long keys are found by a walk
+//! with `Keys`.
 
 use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
@@ -21,21 +22,21 @@ const CHECK_BYTES: usize = 1 << 16;
 
 /// The automaton does not search for keys longer than this.
 const LONG: usize = 64;
-/// About how many bytes the automaton takes for each byte of its keys, if they have no beginnings in common.
+/// About how many bytes the automaton takes for each byte of its keys, if no keys begin alike.
 const STATE: usize = 100;
-/// For every byte skipped, this many may be read without finding a key.
+/// For every byte that was skipped, this many may be read without finding a key.
 const PATIENCE: usize = 4;
-/// And this many in any case.
+/// This many bytes may be read in any case.
 const FREE: usize = 1 << 12;
 
 /// Some keys, ready to be searched for.
 pub struct Finder(Way);
 
-/// The ways to search.
+/// The methods of searching.
 enum Way {
     /// Keys of up to `LONG` bytes.
     Short(Automaton),
-    /// Longer keys.
+    /// Keys, some of which are longer.
     Long(Keys, Beginnings),
 }
 
@@ -48,7 +49,7 @@ struct Automaton {
 
 /// A key in a text.
 pub struct Match {
-    /// Which key.
+    /// The number of the key.
     pub key: usize,
     /// Where it begins.
     pub begin: usize,
@@ -57,7 +58,7 @@ pub struct Match {
 }
 
 impl Finder {
-    /// No key may be empty, and there is a limit to how many there can be.
+    /// Fails if a key is empty, or if there are too many keys.
     ///
     /// ```
     /// let finder = cpbpe::Finder::new(&[b"<s>", b"<s><s>"])?;
@@ -142,7 +143,7 @@ impl Automaton {
         }
     }
 
-    /// The first key from `at` on, or the one that begins there.
+    /// The first key from `at` on or, if `anchored`, the one that begins there.
     fn search(&self, text: &[u8], at: usize, anchored: Anchored) -> Option<Match> {
         let matched = self.automaton.find(Input::new(text).range(at..).anchored(anchored))?;
         Some(Match { key: matched.pattern().as_usize(), begin: matched.start(), end: matched.end() })
@@ -153,26 +154,26 @@ impl Automaton {
 //
 // Skips places of a text where no key can begin.
 
-/// Up to this many first bytes are found faster by the automaton's own search for them.
+/// Up to this many different first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
 /// How many bytes of a key's beginning are looked at.
 const WIDTH: usize = 8;
-/// The bits of a filter, as a power of two: 32 KiB.
+/// How many bits a filter has, as a power of two: 32 KiB.
 const BITS: u32 = 18;
 const FILTER: usize = 1 << (BITS - 6);
-/// Bytes that are looked at together.
+/// How many places are looked at together.
 const BLOCK: usize = 32;
 
-/// The beginnings of keys. A filter reads no more bytes than its shortest key has, so short keys may have a filter of
-/// their own.
+/// Skips places where no key begins. A filter reads no more bytes than its shortest key has, so short keys may get a
+/// filter of their own.
 pub struct Beginnings(Vec<Filter>);
 
 struct Filter {
-    /// 1 for each first byte.
+    /// 1 for each byte with which a key begins.
     firsts: [u8; 256],
-    /// Which bits of eight bytes are compared.
+    /// Which bits of eight bytes count.
     mask: u64,
-    /// A Bloom filter of the first bytes of all keys.
+    /// A Bloom filter of the beginnings of all keys.
     filter: Box<[u64; FILTER]>,
 }
 
@@ -233,7 +234,8 @@ fn number(text: &[u8]) -> u64 {
 }
 
 impl Beginnings {
-    /// `None` if the first bytes are few: the automaton's own search (`prefilter`) finds these faster.
+    /// `None` if the keys begin with only a few different bytes: the automaton's own search (`prefilter`) finds these
+    /// faster.
     pub fn new(keys: &[&[u8]], prefilter: bool) -> Option<Beginnings> {
         let few = |keys: &[&[u8]]| {
             let mut firsts: Vec<u8> = keys.iter().map(|key| key[0]).collect();
@@ -245,7 +247,7 @@ impl Beginnings {
             return None;
         }
         let (long, short): (Vec<&[u8]>, Vec<&[u8]>) = keys.iter().partition(|key| key.len() >= WIDTH);
-        // A filter whose keys have few first bytes skips most blocks, and costs next to nothing.
+        // A filter whose keys have few different first bytes skips most blocks, and costs next to nothing.
         let groups = if few(&short) { vec![&long[..], &short] } else { vec![keys] };
         Some(Beginnings(groups.into_iter().filter_map(Filter::new).collect()))
     }
@@ -253,7 +255,7 @@ impl Beginnings {
     /// The first place from `at` on where a key may begin.
     pub fn next(&self, text: &[u8], at: usize) -> Option<usize> {
         let may_begin = |&at: &usize| self.0.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
-        // (Where many places are asked about, the next one often is such a place.)
+        // (Where many places have to be looked at, the next place often is one of them.)
         if at < text.len() && may_begin(&at) {
             return Some(at);
         }
@@ -279,7 +281,7 @@ mod tests {
         matches.into_iter().map(|one| (one.key, one.begin, one.end)).collect()
     }
 
-    /// The same, key by key.
+    /// The same, found key by key.
     fn slow(keys: &[&[u8]], text: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut matches = Vec::new();
         let mut at = 0;
@@ -306,7 +308,7 @@ mod tests {
 
     #[test]
     fn no_key_is_passed_over() {
-        // Many first bytes, keys that begin and end like others, a long one.
+        // Many different first bytes, keys that begin and end like others, and a long one.
         let long = [b'a'; 300];
         let keys: Vec<&[u8]> = vec![b"abc", b"bcd", b"cabca", b"dddd", b"eab", b"abcabcabc", b"fff", &long];
         let mut seed = 1u64;

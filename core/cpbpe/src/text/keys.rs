@@ -1,4 +1,4 @@
-//! The longest key at a place: user-defined pieces when encoding, and symbols when training.
+//! The longest key at a place. Encoding looks for user-defined pieces in this way, and training for symbols.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,13 +8,13 @@ use crate::error::{Error, Halt};
 use crate::lazy::Lazy;
 use crate::memory::probe;
 
-/// sentencepiece has room for this many matches, shortest first.
+/// sentencepiece has room for this many matches, the shortest ones first.
 const MAX_MATCHES: usize = 64;
-/// For every byte of the text, this many may be read without finding a key.
+/// For every byte of the text, this many bytes may be read without finding a key.
 const PATIENCE: usize = 16;
-/// And this many in any case.
+/// This many may be read in any case.
 const FREE: usize = 1 << 10;
-/// How many places `Backwards` is asked about at a time.
+/// For how many places `Backwards` is asked at a time.
 const WINDOW: usize = 1 << 16;
 
 /// Some keys: a tree, and an automaton for texts that make the tree slow.
@@ -24,20 +24,20 @@ pub struct Keys {
     longest_key: usize,
     /// How many bytes all keys have together.
     bytes: usize,
-    /// How many bytes of texts were read without finding a key, beyond what `PATIENCE` allows.
+    /// How many bytes of texts were read without finding a key, in excess of what `PATIENCE` allows.
     in_vain: AtomicUsize,
-    /// Built once these bytes have cost as much time as building it takes.
+    /// The automaton. It is built once reading these bytes has taken as much time as building it does.
     backwards: Lazy<Option<Backwards>>,
 }
 
 impl Keys {
-    /// No key is empty. Keys that begin with too many other keys are not found: sentencepiece does not find them
+    /// No key may be empty. A key that begins with too many other keys is not found: sentencepiece does not find it,
     /// either.
     pub fn new(keys: &[Vec<u8>]) -> Result<Keys, Error> {
         Keys::with_limit(keys.iter().map(Vec::as_slice), MAX_MATCHES)
     }
 
-    /// The same without a limit. The number of a key is its place among those that are given.
+    /// The same without that limit. The number of a key is its index in the given list.
     pub fn unlimited(keys: &[&[u8]]) -> Result<Keys, Error> {
         Keys::with_limit(keys.iter().copied(), usize::MAX)
     }
@@ -55,13 +55,13 @@ impl Keys {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.longest_key == 0
     }
 
-    /// How many bytes the longest has, 0 if there are none.
+    /// How many bytes the longest key has, 0 if there are no keys.
     pub fn longest_key(&self) -> usize {
         self.longest_key
     }
@@ -72,7 +72,7 @@ impl Keys {
         self.trie.begins(byte)
     }
 
-    /// Hand out all keys that can be found.
+    /// Call `take` with each key that can be found.
     pub fn each(&self, mut take: impl FnMut(&[u8])) {
         let (blob, ends) = self.trie.keys();
         let mut begin = 0;
@@ -82,7 +82,7 @@ impl Keys {
         }
     }
 
-    /// For each first byte of keys, the bytes that may follow it.
+    /// For each byte with which keys begin, the bytes that may follow it.
     pub fn first_pairs(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
         let firsts = (0..=u8::MAX).filter(|&first| self.begins(first));
         firsts.flat_map(|first| self.trie.second_bytes(first).into_iter().map(move |second| (first, second)))
@@ -94,13 +94,14 @@ impl Keys {
         Walk { keys: self, text, begin: 0, in_vain: 0, window: 0..0, lengths: Vec::new() }
     }
 
-    /// Add this many bytes that were read without finding a key. Returns the automaton once it is worth building.
+    /// Count this many more bytes that were read without finding a key. Returns the automaton once it is worth
+    /// building.
     fn tired(&self, in_vain: usize) -> Option<impl std::ops::Deref<Target = Option<Backwards>> + '_> {
-        // (Two threads may count at once: an inexact count does no harm.)
+        // (If two threads count at once, the count becomes inexact, which does no harm.)
         let before = self.in_vain.fetch_add(in_vain, Ordering::Relaxed);
         let enough = before.saturating_add(in_vain) > self.bytes;
         enough.then(|| {
-            // If there is no memory for it, texts only take longer.
+            // If there is no memory for the automaton, texts only take longer.
             let make = || {
                 probe(Backwards::memory(self.bytes))?;
                 let (blob, ends) = self.trie.keys();
@@ -119,19 +120,18 @@ impl Keys {
 pub struct Walk<'a> {
     keys: &'a Keys,
     text: &'a [u8],
-    /// The place from which bytes that are read without finding a key are counted,
+    /// Bytes that are read without finding a key are counted from this place on;
     begin: usize,
-    /// and how many there were.
+    /// this is how many there have been.
     in_vain: usize,
-    /// Places where the length of the longest key is known,
+    /// The places for which the length of the longest key is known;
     window: Range<usize>,
-    /// and these lengths.
+    /// these are the lengths.
     lengths: Vec<u32>,
 }
 
 impl Walk<'_> {
-    /// The length of the longest key at `at`, 0 if none is there. No place comes before one that was asked about
-    /// earlier.
+    /// The length of the longest key at `at`, 0 if there is none. Places must be asked for from left to right.
     #[inline]
     pub fn longest(&mut self, at: usize) -> usize {
         if self.keys.trie.begins(self.text[at]) {
@@ -153,7 +153,7 @@ impl Walk<'_> {
         found.length
     }
 
-    /// Find the longest keys at the places from `at` on.
+    /// Find the longest keys at many places from `at` on.
     #[cold]
     fn look_backwards(&mut self, at: usize) {
         if let Some(made) = self.keys.tired(self.in_vain) {
@@ -168,7 +168,7 @@ impl Walk<'_> {
         (self.begin, self.in_vain) = (self.window.end.max(at), 0);
     }
 
-    /// The number of the key of this length at `at`, where it was found.
+    /// The number of the key of this length that was found at `at`.
     pub fn key(&self, at: usize, length: usize) -> usize {
         self.keys.trie.longest(&self.text[at..at + length]).key as usize
     }
@@ -179,9 +179,9 @@ impl Walk<'_> {
 // A radix tree of keys. The longest key at a place is found by walking down from the root. Bytes at which no keys
 // branch are compared together.
 //
-// Most of the time is spent waiting for memory: a large tree does not fit into the nearest caches. So all data of a
-// node are in one place, mostly in one line of the cache. (With nodes, labels and children apart, each step waited for
-// three lines.) This is a node:
+// Most of the time is spent waiting for memory, because a large tree does not fit into the nearest caches. So all data
+// of a node are in one place, in most cases in one line of the cache. (When nodes, labels and children were stored
+// separately, each step waited for three lines.) A node looks like this:
 //
 // ```text
 // count: 2 bytes | length: 2 | key: 4 | label: length | what leads to the children
@@ -190,22 +190,22 @@ impl Walk<'_> {
 //                             and for all bytes from the first to the last where the child is, or 0
 // ```
 
-/// No key ends at a node.
+/// Marks a node at which no key ends.
 const NO_KEY: u32 = u32::MAX;
 /// A node with more children than this has a table of them.
 const FEW: usize = 8;
 /// How many bytes come before a label.
 const HEAD: usize = 8;
-/// The longest label; keys that have more in common have a chain of nodes.
+/// The longest label. Keys that have more bytes in common have a chain of nodes.
 const MAX_LABEL: usize = u16::MAX as usize;
-/// Labels of less than this many bytes are compared at once.
+/// Labels of less than this many bytes are compared in one step.
 const WORD: usize = 8;
 
 /// Keys as a tree.
 pub struct Trie {
-    /// The nodes, and `WORD` bytes.
+    /// The nodes, followed by `WORD` bytes.
     nodes: Vec<u8>,
-    /// For each byte the node that it leads to from the root, or 0.
+    /// For each byte, the node to which it leads from the root, or 0.
     roots: Box<[u32; 256]>,
 }
 
@@ -215,40 +215,40 @@ pub struct Found {
     pub length: usize,
     /// Its number.
     pub key: u32,
-    /// How many bytes were looked at.
+    /// How many bytes were read.
     pub looked: usize,
 }
 
-/// A node as it is read.
+/// A node that is being read.
 #[derive(Clone, Copy)]
 struct Node<'a> {
     count: usize,
     length: usize,
     key: u32,
-    /// The label, and all that follows.
+    /// The label, and everything after it.
     rest: &'a [u8],
 }
 
-/// Where the place of a child is stored.
+/// The place in a node that says where a child is.
 #[derive(Clone, Copy)]
 enum Slot {
     Root(u8),
     Node(usize),
 }
 
-/// Keys below a node that does not exist yet.
+/// Keys that belong below a node that has not been written yet.
 struct Waiting {
     slot: Slot,
     range: std::ops::Range<usize>,
-    /// How many bytes lead to it.
+    /// How many bytes lead to the node.
     depth: usize,
     /// How many keys end above it.
     above: usize,
 }
 
 impl Trie {
-    /// The tree of some keys, none of which is empty, with their numbers. They are sorted, and no two are equal.
-    /// Nothing is below a key that begins with `limit - 1` others. `None` if there are more bytes than can be numbered.
+    /// The tree of some keys with their numbers. The keys are sorted, none is empty, and no two are equal. Nothing is
+    /// stored below a key that begins with `limit - 1` others. `None` if there are more bytes than can be numbered.
     pub fn new(keys: &[(&[u8], u32)], limit: usize) -> Option<Trie> {
         let mut trie = Trie { nodes: vec![0; HEAD], roots: Box::new([0; 256]) };
         let mut waiting = Vec::new();
@@ -258,11 +258,11 @@ impl Trie {
         while let Some(Waiting { slot, mut range, depth, mut above }) = waiting.pop() {
             let at = trie.nodes.len();
             trie.note(slot, u32::try_from(at).ok()?);
-            // 1. Its label. What the first and the last key have in common, all have.
+            // 1. Its label. What the first and the last key have in common, all keys between them have, too.
             let (first, last) = (keys[range.start].0, keys[range.end - 1].0);
             let length = common_length(&first[depth..], &last[depth..]).min(MAX_LABEL);
             let end = depth + length;
-            // 2. The key that ends here: it comes first.
+            // 2. The key that ends here. It comes first in the order.
             let mut key = NO_KEY;
             if first.len() == end {
                 key = keys[range.start].1;
@@ -272,7 +272,7 @@ impl Trie {
                     range.start = range.end;
                 }
             }
-            // 3. A child for each byte that follows in some key.
+            // 3. A child for each byte that follows in some of the keys.
             let children = by_head(keys, range, end);
             trie.nodes.extend_from_slice(&(children.len() as u16).to_le_bytes());
             trie.nodes.extend_from_slice(&(length as u16).to_le_bytes());
@@ -317,7 +317,7 @@ impl Trie {
         self.roots[usize::from(byte)] != 0
     }
 
-    /// The bytes that follow the first byte of keys: any, if that is a key by itself.
+    /// The bytes that may follow this first byte of keys: all bytes if it is a key by itself.
     pub fn second_bytes(&self, first: u8) -> Vec<u8> {
         let Some(node) = self.node(self.roots[usize::from(first)]) else { return Vec::new() };
         match node.label().first() {
@@ -362,11 +362,12 @@ impl Trie {
         found
     }
 
-    /// All keys that can be found, written one after the other, and where each ends.
+    /// All keys that can be found, one after the other, and where each of them ends.
     pub fn keys(&self) -> (Vec<u8>, Vec<usize>) {
         let (mut blob, mut ends) = (Vec::new(), Vec::new());
         let mut path: Vec<u8> = Vec::new();
-        // Nodes, how many bytes lead to the node above each, and the byte that leads from there.
+        // For each node that is left: the node, how many bytes lead to the node above it, and the byte that leads from
+        // there.
         let roots = (0..=u8::MAX).map(|head| (self.roots[usize::from(head)], 0, head));
         let mut waiting: Vec<(u32, usize, u8)> = roots.collect();
         while let Some((at, depth, head)) = waiting.pop() {
@@ -388,7 +389,7 @@ impl Trie {
     }
 }
 
-/// Sorted keys by their byte at `depth`, which all have.
+/// Divide sorted keys by their byte at `depth`, which all of them have.
 fn by_head(
     keys: &[(&[u8], u32)],
     mut range: std::ops::Range<usize>,
@@ -409,11 +410,11 @@ impl<'a> Node<'a> {
         &self.rest[..self.length]
     }
 
-    /// How many bytes of the label a text begins with.
+    /// How many bytes of the label the text begins with.
     #[inline(always)]
     fn compare(self, text: &[u8]) -> usize {
-        // Most labels are short, and many are empty. One comparison that suits all of these is faster than to tell them
-        // apart.
+        // Most labels are short, and many are empty. One comparison that suits all of them is faster than telling these
+        // cases apart.
         if self.length < WORD {
             if let (Some(label), Some(text)) = (self.rest.first_chunk(), text.first_chunk()) {
                 let differ = u64::from_le_bytes(*label) ^ u64::from_le_bytes(*text) | 1 << (8 * self.length);
@@ -423,7 +424,7 @@ impl<'a> Node<'a> {
         common_length(self.label(), text)
     }
 
-    /// The child that a byte leads to, 0 if there is none.
+    /// The child to which a byte leads, 0 if there is none.
     #[inline(always)]
     fn child(self, byte: u8) -> u32 {
         let place = if self.count > FEW {
@@ -434,8 +435,8 @@ impl<'a> Node<'a> {
             }
             self.length + 2 + 4 * usize::from(number)
         } else {
-            // All heads at once: the lowest byte that is zero after this is the one wanted. (What follows a node
-            // without children means nothing.)
+            // Compare all heads at once: after this, the lowest byte that is zero belongs to the child. (In a node
+            // without children, what follows means nothing.)
             const EACH: u64 = 0x0101_0101_0101_0101;
             let Some(heads) = self.rest[self.length..].first_chunk() else { return 0 };
             let differ = u64::from_le_bytes(*heads) ^ (EACH * u64::from(byte));
@@ -452,40 +453,41 @@ impl<'a> Node<'a> {
 
 // --- The automaton -------------------------------------------------------------------------------
 //
-// The longest key at every place of a text, for texts where searching each place by itself takes too long: if keys
-// begin alike and the text looks like their beginning everywhere, thousands of bytes are read at each place.
+// The longest key at every place of a text, for texts in which searching each place by itself takes too long. If keys
+// begin alike, and the text looks like their beginning everywhere, thousands of bytes are read at each place.
 //
 // An automaton (Aho and Corasick's) reads the text from its end to its beginning, and each key from its last byte to
-// its first. Its state at a place is the longest part of the text from there on that some key ends with; so the
-// longest key that is a beginning of this part is the longest key at the place. It is known in advance for every
-// state, and every byte of the text is read once.
+// its first. Its state at a place is the longest part of the text from there on with which some key ends. So the
+// longest key at the place is the longest key with which this part begins. That is known in advance for every state,
+// and every byte of the text is read once.
 
-/// Keys that need more states than this get none: 12 bytes for each, and as many again while they are made. (16,000
-/// keys of 20 bytes need 320,000 at most.)
+/// No automaton is built if the keys need more states than this: 12 bytes for each, and as many again while it is
+/// built. (16,000 keys of 20 bytes need 320,000 at most.)
 const MAX_STATES: usize = 1 << 22;
 
-/// The state in which nothing is known of the text.
+/// The state in which nothing of the text is known.
 const ROOT: u32 = 0;
 
-/// What a byte leads to from a state.
+/// A state. It stands for a part of the text with which some key ends.
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// The state to continue from if the next byte leads nowhere: the longest of the shorter parts.
+    /// The state to continue from if the next byte leads nowhere: that of the longest shorter part.
     shorter: u32,
-    /// The length of the longest key that the part begins with.
+    /// The length of the longest key with which the part begins.
     longest: u32,
-    /// The byte that leads here.
+    /// The byte that leads to this state.
     head: u8,
-    /// Whether this state's head leads here from the state before, in their order.
+    /// Whether that byte leads here from the state before this one in the list.
     follows: bool,
-    /// Whether there are more states to go to from here, in `Backwards::others`.
+    /// Whether more states can be reached from here, which are in `Backwards::others`.
     branches: bool,
 }
 
-/// The automaton. Each state is followed by one that it leads to, if there is any: most states have no other.
+/// The automaton. If a state leads to any others, one of them comes right after it in the list: most states have no
+/// other.
 pub struct Backwards {
     states: Vec<State>,
-    /// Where else a byte leads from a state.
+    /// To which other state a byte leads from a state.
     others: HashMap<(u32, u8), u32>,
 }
 
@@ -495,9 +497,9 @@ impl Backwards {
         bytes.min(MAX_STATES) * 48 + bytes * 2
     }
 
-    /// The automaton for keys that are written one after the other. `None` if it is too large.
+    /// The automaton for keys that are stored one after the other. `None` if it would be too large.
     pub fn new(mut blob: Vec<u8>, ends: &[usize]) -> Option<Backwards> {
-        // 1. Turn all keys around and sort them.
+        // 1. Reverse all keys, and sort them.
         let mut keys: Vec<std::ops::Range<usize>> = Vec::with_capacity(ends.len());
         let mut begin = 0;
         for &end in ends {
@@ -512,11 +514,11 @@ impl Backwards {
         if count > MAX_STATES {
             return None;
         }
-        // 2. A state for every beginning of a key, in the order of the keys.
+        // 2. Make a state for every beginning of a key, in the order of the keys.
         let mut states = Vec::with_capacity(count);
         states.push(State::default());
         let mut others = HashMap::new();
-        let mut above = vec![ROOT]; // for each state the one before it on its path
+        let mut above = vec![ROOT]; // for each state, the one before it on its path
         let mut path = vec![ROOT];
         for (i, key) in keys.iter().enumerate() {
             let same = common(i);
@@ -539,8 +541,8 @@ impl Backwards {
         Some(automaton)
     }
 
-    /// Find for every state the longest of the shorter parts. States with shorter paths come first, because that of a
-    /// state is found by way of that of the state above it.
+    /// Find the longest shorter part for every state. States with shorter paths come first, because the search goes by
+    /// way of the state above.
     fn link(&mut self, above: &[u32]) {
         let count = self.states.len();
         let mut depths = vec![0u32; count];
@@ -555,13 +557,13 @@ impl Backwards {
             let shorter = if from == ROOT { ROOT } else { self.next(self.states[from as usize].shorter, head) };
             self.states[at as usize].shorter = shorter;
             if longest == 0 {
-                // What the part begins with, the shorter part at the same place begins with.
+                // If the shorter part begins with a key, so does the part, because both begin at the same place.
                 self.states[at as usize].longest = self.states[shorter as usize].longest;
             }
         }
     }
 
-    /// The state after one more byte, the one before those already read.
+    /// The state after one more byte, which comes before those already read.
     #[inline]
     fn next(&self, mut at: u32, byte: u8) -> u32 {
         loop {
@@ -583,8 +585,8 @@ impl Backwards {
         }
     }
 
-    /// The length of the longest key at each of the first `count` places of a text. No key is longer than what follows
-    /// them.
+    /// The length of the longest key at each of the first `count` places of a text. After these places, the text goes
+    /// on for at least as many bytes as the longest key has.
     pub fn longest(&self, text: &[u8], count: usize, lengths: &mut Vec<u32>) {
         lengths.clear();
         lengths.resize(count, 0);
@@ -598,9 +600,10 @@ impl Backwards {
     }
 }
 
-// How far two texts are the same.
+// How far two texts agree.
 
-/// How many bytes two texts have in common at their beginnings. (Eight at a time: words and keys that begin alike may
+/// How many bytes two texts have in common at their beginnings. (Eight are compared at a time, because words and keys
+/// that begin alike may share hundreds of bytes.)
 /// share hundreds of bytes.)
 #[inline]
 pub fn common_length(left: &[u8], right: &[u8]) -> usize {
@@ -638,13 +641,13 @@ mod tests {
         assert_eq!(longest(&keys, &[b'='; 10], 0), 10);
     }
 
-    /// Numbers that look random.
+    /// A pseudorandom number below `limit`.
     fn chance(state: &mut u64, limit: usize) -> usize {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as usize % limit
     }
 
-    /// The longest of the first `limit` matches, shortest first.
+    /// The longest of the first `limit` matches, the shortest ones first.
     fn naive(keys: &[Vec<u8>], text: &[u8], limit: usize) -> usize {
         let mut lengths: Vec<usize> = keys.iter().filter(|key| text.starts_with(key)).map(Vec::len).collect();
         lengths.sort_unstable();
@@ -681,7 +684,8 @@ mod tests {
                 text.extend_from_slice(&key[..1 + chance(&mut state, key.len())]);
                 text.push(letter(&mut state));
             }
-            // 3. Place by place, by the automaton, and by a walk that changes from one to the other.
+            // 3. Find the keys place by place, with the automaton, and with a walk that changes from one method to the
+            //    other.
             let references: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             for (made, limit) in [(Keys::new(&keys), MAX_MATCHES), (Keys::unlimited(&references), usize::MAX)] {
                 let made = made.unwrap();
@@ -729,7 +733,7 @@ mod tests {
         let begin = std::time::Instant::now();
         let mut walk = keys.walk(&text);
         assert_eq!((0..text.len()).map(|at| walk.longest(at)).sum::<usize>(), 0);
-        // Place by place it takes 200,000 * 8,000 steps.
+        // Going place by place would take 200,000 * 8,000 steps.
         assert!(begin.elapsed().as_secs_f64() < 8.0, "{:?}", begin.elapsed());
         drop(walk);
         assert!(keys.backwards.get_or_make(|| Err(())).is_ok_and(|made| made.is_some()));

@@ -18,12 +18,12 @@ use crate::text::utf8::is_continuation;
 pub trait Origins {
     /// Whether anything is kept.
     const KEEPS: bool;
-    /// The next `count` bytes came from `origin`.
+    /// Record that the next `count` bytes came from `origin`.
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
-    /// The next bytes are whole characters, each of which came from a place of its own, the first from `at`. A space
-    /// takes `space` bytes.
+    /// Record that the next bytes are whole characters, each of which came from a place of its own, the first from
+    /// `at`. In the input, a space takes `space` bytes.
     fn add_run(&mut self, run: &[u8], at: usize, space: usize) -> Result<(), Halt>;
-    /// Forget all but the first `length`. Returns where the first forgotten one came from.
+    /// Forget all entries after the first `length`. Returns the first forgotten one.
     fn truncate(&mut self, length: usize) -> usize;
 }
 

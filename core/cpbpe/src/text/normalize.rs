@@ -1,10 +1,10 @@
 //! Text -> normalized text, with a map from every byte back to the input. The same steps as
 //! `Normalizer` in `cpbpe/reference/encoding.py`, which explains them.
 //!
-//! There each character is looked at. Here only those are where something may happen, as `places.rs` finds them; what
-//! lies between is copied at once. That is exact: at all other places of valid text no user-defined piece and no rule
-//! begins, so the character is copied, and no space follows another. (Text that is not valid is treated in parts that
-//! are, and single bytes between them.)
+//! The reference looks at each character. Here, only those places are looked at where something may happen, as
+//! `places.rs` finds them; what lies between is copied together. The result is exactly the same: at all other places of
+//! valid text, no user-defined piece and no rule begins, so the character is copied, and no space follows another.
+//! (Text that is not valid is treated as valid parts, with single bytes between them.)
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use crate::text::utf8::{self, is_continuation, REPLACEMENT, SPACE};
 use crate::text::Origins;
 use crate::watch::{Check, NO_CHECK};
 
-/// Whether to go on is checked once in this many bytes of text, each of which may become a long replacement.
+/// Whether to go on is checked once in this many bytes of text, each of which may be replaced by a long text.
 const CHECK_BYTES: usize = 1 << 12;
 
 /// How spaces are written in normalized text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Spaces {
-    /// As the options say: as U+2581, or as they are.
+    /// As the options say: as U+2581, or as spaces.
     AsInModel,
-    /// As spaces, and U+2581 as a space, too: compact text.
+    /// As spaces, and U+2581 as a space, too: this makes compact text.
     Compact,
 }
 
@@ -42,7 +42,7 @@ pub struct Source<'a> {
     pub keep_invalid: bool,
 }
 
-/// One normalizer: its options and its rules, and the user-defined pieces, which no rule may break up.
+/// A normalizer: its options, its rules, and the user-defined pieces, which no rule may break up.
 pub struct Normalizer {
     /// The switches.
     pub options: NormalizerOptions,
@@ -52,7 +52,7 @@ pub struct Normalizer {
 }
 
 impl Normalizer {
-    /// Check the rules, and take them out of the options.
+    /// Check the rules, and move them out of the options.
     pub fn new(mut options: NormalizerOptions) -> Result<Normalizer, Error> {
         let blob = std::mem::take(&mut options.charsmap);
         let charsmap = if blob.is_empty() { None } else { Some(Arc::new(Charsmap::new(&blob)?)) };
@@ -75,7 +75,7 @@ impl Normalizer {
         NormalizerOptions { charsmap, ..self.options.clone() }
     }
 
-    /// The same with other options. `raw`: text is taken as normalized already.
+    /// The same with other options. `raw`: take text as normalized already.
     pub fn variant(&self, prefix: Option<bool>, raw: bool) -> Normalizer {
         let mut options = self.options.clone();
         options.add_dummy_prefix = prefix.unwrap_or(options.add_dummy_prefix) && !raw;
@@ -89,8 +89,8 @@ impl Normalizer {
         }
     }
 
-    /// Whether the only thing done to valid text is to write spaces as U+2581 and to add the dummy prefix in
-    /// front. (User-defined pieces need not be looked for then: copying them through changes nothing.)
+    /// Whether all that is done to valid text is to write spaces as U+2581 and to add the dummy prefix in front.
+    /// (User-defined pieces need not be searched for then, because copying them changes nothing.)
     pub fn is_plain(&self) -> bool {
         let options = &self.options;
         self.charsmap.is_none()
@@ -99,13 +99,14 @@ impl Normalizer {
             && !(options.suffix && options.add_dummy_prefix)
     }
 
-    /// Whether a text gets a dummy prefix, if this `is_plain`.
+    /// Whether a text gets a dummy prefix, for a normalizer that `is_plain`.
     #[inline]
     pub fn prefixes(&self, text: &[u8]) -> bool {
         self.options.add_dummy_prefix && (self.options.prefix_before_space || !self.begins_with_space(text))
     }
 
-    /// Whether a text gets a dummy prefix in a byte-level model. Its normal form counts, if it is brought into one.
+    /// Whether a text gets a dummy prefix in a byte-level model. If the model has a Unicode normal form, that form of
+    /// the text counts.
     pub fn prefixes_bytes(&self, text: &[u8]) -> bool {
         let begins_with_space = || match self.options.unicode_form {
             Some(form) => utf8::valid_length(text, 0) > 0 && form.begins_with_space(text),
@@ -114,24 +115,25 @@ impl Normalizer {
         self.options.add_dummy_prefix && !text.is_empty() && (self.options.prefix_before_space || !begins_with_space())
     }
 
-    /// Whether a text begins with a space, or with what a space is written as.
+    /// Whether a text begins with a space, or with the character that stands for one.
     fn begins_with_space(&self, text: &[u8]) -> bool {
         text.first() == Some(&b' ') || self.options.escape_whitespaces && text.starts_with(SPACE)
     }
 
-    /// Whether nothing is done to valid text but to put a space in front. (A Unicode normal form is not its business.)
+    /// Whether all that is done to valid text is to put a space in front. (This does not include a Unicode normal
+    /// form.)
     pub fn only_prefixes(&self) -> bool {
         let NormalizerOptions { suffix, remove_extra_whitespaces, escape_whitespaces, .. } = self.options;
         self.charsmap.is_none() && !suffix && !remove_extra_whitespaces && !escape_whitespaces
     }
 
-    /// Whether normalized text is always UTF-8, if the user-defined pieces are.
+    /// Whether normalized text is always UTF-8, provided that the user-defined pieces are.
     pub fn is_utf8(&self) -> bool {
         self.charsmap.as_ref().is_none_or(|charsmap| charsmap.is_utf8())
     }
 
-    /// Append the normalized text to `out` (which must be empty) and its map to `origins`, with one entry
-    /// more for the end.
+    /// Append the normalized text to `out`, which must be empty, and its map to `origins`, with one more entry for the
+    /// end.
     pub fn normalize<O: Origins>(
         &self,
         source: Source,
@@ -146,7 +148,7 @@ impl Normalizer {
         self.normalize_at(&places, source, spaces, check, out, origins)
     }
 
-    /// The same for UTF-8 if this `is_plain`: then no places need be looked for.
+    /// The same for UTF-8, for a normalizer that `is_plain`: no places have to be found then.
     pub fn escape(&self, text: &[u8], check: Check, out: &mut Vec<u8>) -> Result<(), Halt> {
         debug_assert!(self.is_plain());
         out.grow(text.len() + text.len() / 4 + BLOCK)?;
@@ -160,7 +162,7 @@ impl Normalizer {
         Ok(())
     }
 
-    /// The same, looking at each character. Tests compare with it.
+    /// The same, but every character is looked at. Tests compare with this.
     #[doc(hidden)]
     pub fn normalize_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         let (mut out, mut origins) = (Vec::new(), Vec::new());
@@ -195,7 +197,7 @@ impl Normalizer {
             out,
             origins,
         };
-        // 1. Spaces at the beginning go first: a text of nothing else is empty, and gets no dummy prefix.
+        // 1. Drop spaces at the beginning first: a text that has nothing else is empty, and gets no dummy prefix.
         while squeeze && rewriting.at < text.len() {
             if places.is_blank(text[rewriting.at]) {
                 rewriting.at += 1;
@@ -209,7 +211,7 @@ impl Normalizer {
             rewriting.at += used;
             rewriting.check()?;
         }
-        // 2. The dummy prefix. Whether the text begins with a space shows in the first character that stays.
+        // 2. Add the dummy prefix. Whether the text begins with a space is decided by the first character that stays.
         let (begin, mut prefix) = (rewriting.at, options.add_dummy_prefix && !options.suffix);
         while prefix && !options.prefix_before_space && rewriting.at < text.len() {
             let (rewritten, used) = rewriting.next();
@@ -228,7 +230,7 @@ impl Normalizer {
         if prefix {
             rewriting.add(b" ", begin)?;
         }
-        // 3. The text, rewritten, a valid part after the other. Spaces are dropped after a space, and at the beginning.
+        // 3. Rewrite the text, one valid part after the other. Spaces are dropped after a space, and at the beginning.
         while rewriting.at < text.len() {
             let begin = rewriting.at;
             let (good, bad) = if valid { (text.len() - begin, 0) } else { valid_part(&text[begin..]) };
@@ -237,13 +239,13 @@ impl Normalizer {
                 rewriting.step()?;
             }
         }
-        // 4. Spaces at the end go, and so does a dummy prefix that nothing follows.
+        // 4. Drop spaces at the end, and a dummy prefix that nothing follows.
         let Rewriting { at: mut end, space, .. } = rewriting;
         while squeeze && rewriting.out.ends_with(space) {
             rewriting.out.truncate(rewriting.out.len() - space.len());
             end = rewriting.origins.truncate(rewriting.out.len());
         }
-        // 5. The dummy prefix of a model that has it at the end.
+        // 5. Add the dummy prefix of a model that has it at the end.
         if options.add_dummy_prefix && options.suffix {
             rewriting.add(b" ", end)?;
         }
@@ -260,7 +262,7 @@ fn without_spaces(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Less than a block, with zeros after it.
+/// Copy less than a block, followed by zeros.
 #[cold]
 fn padded(text: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
@@ -277,8 +279,8 @@ fn escape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
         let room = length + ESCAPED.len() - 1;
         out.grow(room)?;
         out.resize(to + room, 0);
-        // Four bytes for each, which the next one overwrites: without a branch for each word this is three times as
-        // fast.
+        // Write four bytes for each character; the next character overwrites what is too much. Without a branch for
+        // each word, this is three times as fast.
         for &byte in part {
             let space = byte == b' ';
             let bytes = if space { ESCAPED } else { [byte, 0, 0, 0] };
@@ -290,7 +292,7 @@ fn escape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// How many bytes at the beginning are valid, and how many after them belong to no character.
+/// How many bytes at the beginning are valid, and how many bytes after them belong to no character.
 fn valid_part(text: &[u8]) -> (usize, usize) {
     match std::str::from_utf8(text) {
         Ok(_) => (text.len(), 0),
@@ -306,17 +308,17 @@ struct Rewriting<'a, O> {
     normalizer: &'a Normalizer,
     places: &'a Places,
     source: Source<'a>,
-    /// Looks for user-defined pieces.
+    /// Searches for user-defined pieces.
     walk: Option<Walk<'a>>,
-    /// Whether U+2581 becomes a space.
+    /// Whether U+2581 is written as a space.
     compact: bool,
-    /// What a space becomes.
+    /// How a space is written.
     space: &'static [u8],
-    /// Whether spaces are dropped here.
+    /// Whether a space at the current place is dropped.
     drop_spaces: bool,
-    /// How much of the text is done.
+    /// How much of the text has been rewritten.
     at: usize,
-    /// Where to check next whether to go on.
+    /// At which place to check again whether to go on.
     next_check: usize,
     check: Check<'a>,
     out: &'a mut Vec<u8>,
@@ -324,7 +326,7 @@ struct Rewriting<'a, O> {
 }
 
 impl<'a, O: Origins> Rewriting<'a, O> {
-    /// The rewritten form of what comes next, and how many bytes it replaces.
+    /// The rewritten form of what comes next, and how many bytes of the text it replaces.
     #[inline]
     fn next(&mut self) -> (&'a [u8], usize) {
         let (Source { text, keep_invalid, .. }, at) = (self.source, self.at);
@@ -344,7 +346,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         }
     }
 
-    /// Ask whether to go on, once in a while.
+    /// Check whether to go on, once in a while.
     #[inline]
     fn check(&mut self) -> Result<(), Halt> {
         if self.at >= self.next_check {
@@ -368,7 +370,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         self.check()
     }
 
-    /// Append a text that came from one place.
+    /// Append a text, all of which came from one place.
     #[inline]
     fn add(&mut self, part: &[u8], origin: usize) -> Result<(), Halt> {
         let before = self.out.len();
@@ -385,7 +387,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         self.origins.add(self.out.len() - before, origin)
     }
 
-    /// Copy the text up to `end`, at most a block. Between here and there nothing begins, and there is no U+2581.
+    /// Copy the text up to `end`, at most a block. In this part of the text nothing begins, and there is no U+2581.
     #[inline(always)]
     fn copy(&mut self, end: usize) -> Result<(), Halt> {
         if self.at >= end {
@@ -393,7 +395,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         }
         let rest = &self.source.text[self.at..];
         let length = end - self.at;
-        // A block is copied even if less is needed, because its length is known to the compiler.
+        // A whole block is copied, even if less is needed, because the compiler knows its length.
         let mut block = match rest.first_chunk::<BLOCK>() {
             Some(block) => *block,
             None => padded(rest),
@@ -413,7 +415,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         Ok(())
     }
 
-    /// Rewrite the text up to `end`, which is valid from here to there. (A rule may go on after `end`.)
+    /// Rewrite the text up to `end`, which is valid up to there. (A rule may match beyond `end`.)
     fn rewrite(&mut self, end: usize) -> Result<(), Halt> {
         let text = self.source.text;
         self.settle(end)?;
@@ -421,9 +423,10 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         self.rewrite_blocks(end)?;
         let mut base = self.at;
         while base < end {
-            // 1. The places of a block. Its last character is not copied until the next one has been looked at, because
-            //    a rule that is found by its second character may begin with it.
-            //    Nor is the last one of the text up to `end`, if bytes follow that are no character: a rule may have them.
+            // 1. Find the places of a block. Its last character is not copied until the next one has been looked at,
+            //    because a rule that is found by its second character may begin with it. If bytes follow that form no
+            //    character, the last character before `end` is not copied, either: a rule may match it together with
+            //    them.
             let (mut stop, mut count) = (end, end - base);
             let is_last = count <= BLOCK;
             if !is_last || end < text.len() {
@@ -436,12 +439,12 @@ impl<'a, O: Origins> Rewriting<'a, O> {
                 }
             }
             let mut places = self.places.of_block(text, base) & u64::MAX >> (BLOCK - count);
-            // 2. What is there, and what lies between.
+            // 2. Rewrite what is at these places, and copy what lies between.
             while places != 0 {
                 let place = base + places.trailing_zeros() as usize;
                 places &= places - 1;
                 if place < self.at {
-                    continue; // in the middle of what was rewritten
+                    continue; // inside of what was rewritten
                 }
                 if self.places.is_blank(text[place]) {
                     self.copy(place + 1)?; // the first of several
@@ -464,8 +467,8 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         Ok(())
     }
 
-    /// Rewrite what needs it because of what is before it: spaces after a space, and the rest of a character after a
-    /// rule that ended within it.
+    /// Rewrite what needs it because of what is before it: a space after a space, and the rest of a character in which
+    /// a rule ended.
     #[inline]
     fn settle(&mut self, end: usize) -> Result<(), Halt> {
         while self.at < end {
@@ -492,19 +495,19 @@ impl<'a, O: Origins> Rewriting<'a, O> {
 /// How text is rewritten; see `NormalizerSpec` in `cpbpe/model/spec.py`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizerOptions {
-    /// What the model calls its rules.
+    /// The name that the model gives to its rules.
     pub name: Vec<u8>,
-    /// The compiled rules, empty when there are none.
+    /// The compiled rules; empty if there are none.
     pub charsmap: Vec<u8>,
-    /// Put a space in front.
+    /// Put a space in front of the text.
     pub add_dummy_prefix: bool,
-    /// Drop spaces at both ends, make runs one.
+    /// Drop spaces at both ends, and turn runs of them into one.
     pub remove_extra_whitespaces: bool,
     /// Write a space as U+2581.
     pub escape_whitespaces: bool,
     /// `add_dummy_prefix` puts the space at the end.
     pub suffix: bool,
-    /// Put a space in front also of what begins with one.
+    /// Put a space in front even if the text begins with one.
     pub prefix_before_space: bool,
     /// The Unicode normal form, for byte-level models.
     pub unicode_form: Option<Form>,
@@ -529,13 +532,13 @@ impl Default for NormalizerOptions {
 mod blocks {
     //! Normalizing 64 bytes at once, on machines with vector instructions.
     //!
-    //! What happens most often is that one ASCII character becomes another (line ends become spaces, capitals small letters)
-    //! and that spaces after a space go. Here this needs no look at any of them: a table says what becomes of each, and one
-    //! instruction moves those that stay next to each other. Only characters of several bytes are looked up one by one, and
-    //! those ASCII characters with which something may begin.
+    //! Most often, one ASCII character becomes another (line ends become spaces, capitals become small letters), or a
+    //! space after a space is dropped. Here, no single character has to be looked at for that: a table says what
+    //! becomes of each, and one instruction moves those that stay next to each other. Only characters of several bytes,
+    //! and those ASCII characters at which something may begin, are looked up one by one.
     //!
-    //! Where that is, it is rewritten as in `Rewriting::rewrite`, and the next block begins after it. What is left of the
-    //! text after the last whole block is for `rewrite`, too.
+    //! Where something begins, it is rewritten as in `Rewriting::rewrite`, and the next block begins after it. The text
+    //! after the last whole block is left to `rewrite`, too.
 
     use std::arch::x86_64::*;
 
@@ -544,8 +547,8 @@ mod blocks {
     use crate::text::places::{Rewritten, BEGINS};
 
     impl<O: Origins> Rewriting<'_, O> {
-        /// Rewrite blocks before `end`, as many as there are. The text is valid up to there, and `settle` has been called; so
-        /// it is afterwards.
+        /// Rewrite all whole blocks before `end`. The text is valid up to there. `settle` has been called before, and
+        /// has been called again on return.
         #[inline]
         pub(super) fn rewrite_blocks(&mut self, end: usize) -> Result<(), Halt> {
             match self.places.rewritten() {
@@ -564,8 +567,8 @@ mod blocks {
             let squeezed = if self.normalizer.options.remove_extra_whitespaces { u64::MAX } else { 0 };
             while let Some(block) = text.get(self.at..end).and_then(|rest| rest.first_chunk::<{ BLOCK + 1 }>()) {
                 let Some((block, _)) = block.split_first_chunk() else { break };
-                // 1. What becomes of the bytes, and where characters begin. The last one waits for the next block, because a
-                //    rule that is found by its second character may begin with it.
+                // 1. Look up what becomes of the bytes, and where characters begin. The last one waits for the next
+                //    block, because a rule that is found by its second character may begin with it.
                 let [others, starts] = vector.kinds(block);
                 let last = (starts | 1).ilog2();
                 let bytes = vector.load(block);
@@ -573,7 +576,7 @@ mod blocks {
                 let begins = _mm512_movepi8_mask(ascii) & !others;
                 let ascii = _mm512_and_si512(ascii, _mm512_set1_epi8(!BEGINS as i8));
                 let bytes = _mm512_mask_mov_epi8(ascii, others, bytes);
-                // 2. The first place where anything else happens.
+                // 2. Find the first place at which anything else happens.
                 let mut waiting = (begins | starts & others) & u64::MAX >> (BLOCK as u32 - 1 - last);
                 let (mut stop, mut place) = (self.at + last as usize, None);
                 while waiting != 0 {
@@ -587,7 +590,7 @@ mod blocks {
                         break;
                     }
                 }
-                // 3. The bytes before it, without spaces that follow a space.
+                // 3. Write the bytes before it, without spaces that follow a space.
                 let length = stop - self.at; // less than a block
                 let spaces = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b' ' as i8));
                 let dropped = spaces & (spaces << 1 | u64::from(self.drop_spaces)) & squeezed;
@@ -604,7 +607,7 @@ mod blocks {
                     self.drop_spaces = spaces & squeezed & 1 << (length - 1) != 0;
                 }
                 self.at = stop;
-                // 4. The place.
+                // 4. Rewrite what is at this place.
                 if let Some(place) = place {
                     while self.at <= place {
                         self.step()?;
@@ -620,17 +623,19 @@ mod blocks {
 
 // --- Lines ---------------------------------------------------------------------------------------
 //
-// Which lines of a text normalizing may change, other than by a space in front. Most lines of most texts it does not.
+// Finding the lines of a text that normalizing may change, other than by a space in front. Most lines of most texts
+// stay as they are.
 
-/// For one normalizer that puts a space in front of each text, and has no user-defined pieces.
+/// The lines that a normalizer changes. It puts a space in front of each text, and has no user-defined pieces.
 pub struct LineChanges {
-    /// Where it does anything, and a table that also marks what it does while copying and at both ends of a line. `None` if
-    /// it does nothing else.
+    /// Where the normalizer does anything, and a table that also marks what it does while copying and at both ends of a
+    /// line. `None` if it does nothing else.
     places: Option<(Places, Box<[u8; 1 << 16]>)>,
 }
 
 impl Normalizer {
-    /// Which lines it changes in another way than by a space in front; `None` if no line gets one, or nothing is known.
+    /// The lines that this normalizer changes in another way than by a space in front. `None` if no line gets a space
+    /// in front, or if nothing is known.
     pub fn line_changes(&self) -> Option<LineChanges> {
         let options = &self.options;
         let in_front = options.add_dummy_prefix && !options.suffix && options.prefix_before_space;
@@ -646,7 +651,7 @@ impl Normalizer {
 }
 
 impl LineChanges {
-    /// Nothing is ever changed.
+    /// For a normalizer that never changes a line.
     fn none() -> LineChanges {
         LineChanges { places: None }
     }
@@ -663,11 +668,12 @@ impl LineChanges {
         LineChanges { places: Some((places, pairs)) }
     }
 
-    /// Where the first line after the newline at `newline` begins, or any byte of it, that may be changed; `None` if
-    /// there is none before the newline at `end`. The text must be UTF-8 and have more than a block after that.
+    /// The beginning of the first line after the newline at `newline` that may be changed, or any place in it; `None`
+    /// if there is none before the newline at `end`. The text must be UTF-8 and go on for more than a block after
+    /// `end`.
     pub fn next(&self, text: &[u8], newline: usize, end: usize) -> Option<usize> {
         let (places, pairs) = self.places.as_ref()?;
-        // Indented lines come one after the other, and need no search.
+        // Indented lines often come one after the other, and need no search.
         if text[newline + 1] == b' ' && pairs[usize::from(u16::from_le_bytes([b'\n', b' ']))] != 0 {
             return Some(newline + 1);
         }

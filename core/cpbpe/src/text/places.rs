@@ -1,22 +1,22 @@
-//! Where in a text normalizing may do anything. Most of a text it only copies, and what lies between these places is
-//! copied at once.
+//! The places of a text at which normalizing may do anything. Most of a text is only copied, and what lies between
+//! these places is copied together.
 //!
-//! A place is where a rule or a user-defined piece may begin, or the first of several spaces of which one is to be
-//! left. Being such a place is a question about one or two characters:
+//! A place is where a rule or a user-defined piece may begin, and also the first of several spaces, if only one of them
+//! stays. Whether something is a place depends on one or two characters:
 //!
 //! 1. Does a rule consist of this character alone, or does a user-defined piece begin with it? (`first`)
-//! 2. Do rules of several characters have this one as their second? (`second`) Then one may begin at the character
-//!    before. That is better than to ask whether a rule begins here: by the rules of NFKC a vowel begins many, but they
-//!    go on with accents, which hardly any text has as characters of their own.
+//! 2. Is this character the second one of any rule? (`second`) Then a rule may begin at the character before it. This
+//!    is better than asking whether a rule begins with a character: many rules of NFKC begin with a vowel, but they go
+//!    on with accents, which hardly any text has as characters of their own.
 //!
-//! The commonest rules make one ASCII character of another: line ends become spaces, and capitals small letters. If they
-//! can be written as a few `Fold`s, that is done while copying, and they make no places. (Each of these characters was a
-//! place at first, and took 20 ns. Half the time went into that where capitals are folded.)
+//! The most common rules replace one ASCII character by another: line ends become spaces, and capitals become small
+//! letters. If such rules can be written as a few `Fold`s, they are applied while copying, and make no places. (At
+//! first each of these characters was a place, and took 20 ns. Where capitals are folded, that was half of the time.)
 //!
-//! A table of all pairs of bytes answers most of it without looking at characters. It says for two ASCII characters
-//! whether anything begins at the first one, and for the first two bytes of a longer character whether `first` or
-//! `second` holds for any character that begins with them. All three tables are exact or hold too much; a place too
-//! much costs time, but the normalizer looks at each and copies what needs no rewriting.
+//! A table of all pairs of bytes answers most questions without looking at characters. For two ASCII characters it says
+//! whether anything begins at the first one. For the first two bytes of a longer character it says whether `first` or
+//! `second` holds for any character that begins with them. All three tables are exact, or contain too much. A place too
+//! many costs only time, because the normalizer looks at each place and copies what needs no rewriting.
 
 use crate::machine::Vector;
 use crate::memory::boxed;
@@ -28,11 +28,11 @@ use crate::text::utf8::{self, is_continuation};
 pub const BLOCK: usize = 64;
 /// How many folds there can be.
 const MAX_FOLDS: usize = 4;
-/// A set of rules that has more nodes than this among its first two characters (those of NFKC have 6,000) gets tables
-/// that hold everything: it is not from this world, and must not take long to load.
+/// If a set of rules has more nodes than this among its first two characters (that of NFKC has 6,000), its tables
+/// contain everything: no real set has so many, and it must not take long to load.
 const MAX_NODES: usize = 1 << 15;
 
-/// What becomes of each byte of ASCII; plus `BEGINS` if it may be a place.
+/// What becomes of each ASCII byte, plus `BEGINS` if it may be a place.
 pub type Rewritten = [u8; 2 * BLOCK];
 /// See `Rewritten`.
 pub const BEGINS: u8 = 0x80;
@@ -41,29 +41,29 @@ pub const BEGINS: u8 = 0x80;
 pub struct Places {
     /// For the bytes `x y`, at `x | y << 8`: 1 for a place.
     pairs: Box<[u8; 1 << 16]>,
-    /// A bit for each character of two or three bytes.
+    /// A bit for each character of two or three bytes: the first question above.
     first: Box<[u64; 1 << 10]>,
-    /// The same.
+    /// The same for the second question.
     second: Box<[u64; 1 << 10]>,
-    /// What is done while copying,
+    /// The replacements that are made while copying,
     folds: Vec<Fold>,
-    /// and what becomes of each byte by it.
+    /// and what each byte becomes by them.
     folded: [u8; 256],
     /// See `is_blank`.
     blank: [bool; 256],
     /// See `rewritten`.
     rewritten: Option<(Vector, Rewritten)>,
-    /// How many more nodes may be visited.
+    /// How many more nodes of the rules may be visited.
     patience: usize,
 }
 
-/// What becomes of the bytes of a range: one byte, or each is changed in the same bits.
+/// What becomes of a range of bytes: all of them become one byte, or the same bits are changed in each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Fold {
-    /// The first of them, and how many follow it.
+    /// The first byte of the range, and how many follow it.
     first: u8,
     more: u8,
-    /// The bits that are kept, and those that are changed afterwards.
+    /// The bits that are kept, and then those that are inverted.
     keep: u8,
     change: u8,
 }
@@ -115,7 +115,7 @@ impl Places {
         places
     }
 
-    /// Every character is a place.
+    /// Tables with which every character is a place.
     pub fn everywhere() -> Places {
         Places::with(1, u64::MAX)
     }
@@ -134,10 +134,10 @@ impl Places {
         }
     }
 
-    /// Find the rules that make one ASCII character of another, as far as they can be written as folds.
+    /// Find the rules that replace one ASCII character by another, as far as they can be written as folds.
     fn add_folds(&mut self, rules: &Charsmap) {
         let mut folds: Vec<Fold> = Vec::new();
-        // Where a range that goes on would go on: after places, which are never copied.
+        // The byte with which the current range would go on. It passes over places, because these are never copied.
         let mut next = 0;
         let rule = |byte: u8| match rules.longest(&[byte], 0) {
             Some((&[new @ 0..0x80], 1)) => Some(Some(new)),
@@ -164,7 +164,7 @@ impl Places {
                 _ => folds.push(same),
             }
         }
-        // What is left over is a place like any other rule.
+        // The rules for which there are no folds left make places like any other rule.
         folds.sort_by_key(|fold| std::cmp::Reverse(fold.more));
         folds.truncate(MAX_FOLDS);
         for fold in &folds {
@@ -177,7 +177,7 @@ impl Places {
         self.folds = folds;
     }
 
-    /// Find the bytes that are spaces, or become spaces when they are copied, and are nothing else.
+    /// Find the bytes that are spaces, or become spaces when they are copied, and can be nothing else.
     fn add_blanks(&mut self, rules: Option<&Charsmap>, keys: Option<&Keys>) {
         for byte in 0..0x80 {
             let is_fold = self.folded(byte) != byte;
@@ -191,13 +191,13 @@ impl Places {
         }
     }
 
-    /// Make the table for normalizing in blocks, if this machine has instructions for it, and unless many characters of an
-    /// ordinary text are looked up because something may begin there.
+    /// Make the table for normalizing in blocks, if this machine has instructions for it. It is not made if something
+    /// may begin at many characters of an ordinary text, because these would have to be looked up.
     fn add_rewritten(&mut self) {
         let mut rewritten = std::array::from_fn(|byte| self.folded[byte]);
         for row in self.pairs.chunks_exact(256) {
             for (byte, (rewritten, pair)) in rewritten.iter_mut().zip(row).enumerate() {
-                // (That spaces go after a blank one is known without looking at it.)
+                // (Spaces after a blank are dropped, without looking it up.)
                 *rewritten |= if *pair != 0 && !self.blank[byte] { BEGINS } else { 0 };
             }
         }
@@ -213,23 +213,23 @@ impl Places {
         self.rewritten.as_ref()
     }
 
-    /// Whether a byte is a space, or becomes one when it is copied, and no longer rule and no user-defined piece begins
-    /// with it.
+    /// Whether a byte is a space, or becomes one when it is copied, and neither a longer rule nor a user-defined piece
+    /// begins with it.
     #[inline(always)]
     pub fn is_blank(&self, byte: u8) -> bool {
         self.blank[usize::from(byte)]
     }
 
-    /// What copying makes of a byte.
+    /// What a byte becomes by copying.
     #[inline]
     pub fn folded(&self, byte: u8) -> u8 {
         self.folded[usize::from(byte)]
     }
 
-    /// Make that of many. (By the table it takes three times as long.)
+    /// The same for many bytes. (Using the table takes three times as long.)
     #[inline(always)]
     pub fn fold(&self, bytes: &mut [u8; BLOCK]) {
-        // (What one fold makes of a byte may be what another begins with.)
+        // (The result of one fold may be in the range of another, so all folds look at the original bytes.)
         let before = *bytes;
         for &fold in &self.folds {
             for (byte, &before) in bytes.iter_mut().zip(&before) {
@@ -238,10 +238,10 @@ impl Places {
         }
     }
 
-    /// A user-defined piece begins with these bytes, or consists of the first alone.
+    /// Record that a user-defined piece begins with these bytes, or consists of the first alone.
     fn add_key(&mut self, first: u8, second: u8) {
         if is_continuation(first) {
-            return; // no character begins so, and inside one nothing is looked for, see `Rewriting::settle`
+            return; // no character begins with it, and nothing is searched for inside of one: see `Rewriting::settle`
         }
         self.pairs[usize::from(first) | usize::from(second) << 8] = 1;
         match (first, second) {
@@ -251,7 +251,7 @@ impl Places {
         }
     }
 
-    /// Something begins with this character, whatever follows it.
+    /// Record that something begins with this character, whatever follows it.
     fn add_first(&mut self, Start(character): Start) {
         match *character {
             [byte] => (0..256).for_each(|next| self.pairs[usize::from(byte) | next << 8] = 1),
@@ -263,21 +263,22 @@ impl Places {
         }
     }
 
-    /// Visit a node, if there is patience left for it.
+    /// Count a visit to a node. Returns false if there were too many.
     fn visit(&mut self) -> bool {
         self.patience = self.patience.saturating_sub(1);
         self.patience > 0
     }
 
-    /// Add what follows from all rules, going by their first two characters.
+    /// Record what follows from the first two characters of all rules.
     fn add_rules(&mut self, rules: &Charsmap) {
         let mut starts = vec![(rules.root(), Vec::new())];
         while let Some((node, bytes)) = starts.pop() {
             if !self.visit() {
                 return;
             }
-            // 1. The bytes of the first character. All of four bytes are places by their first two. (Bytes that begin no
-            //    character are none: see `Normalizer::normalize` for text that is not valid.)
+            // 1. Follow the bytes of the first character. Characters of four bytes are all places, by their first two
+            //    bytes. (Bytes that begin no character are not: see `Normalizer::normalize` for text that is not
+            //    valid.)
             let length = bytes.first().map_or(1, |&byte| utf8::length_by_first(byte));
             if bytes.len() < length {
                 if node.leaf {
@@ -293,7 +294,7 @@ impl Places {
                 }
                 continue;
             }
-            // 2. A rule for it, or rules that go on.
+            // 2. Record a rule for it, or rules that go on.
             let start = Start(&bytes);
             let is_fold = matches!(bytes[..], [byte] if self.folded(byte) != byte);
             if node.leaf && !is_fold || !self.add_seconds(rules, node, start) {
@@ -302,7 +303,7 @@ impl Places {
         }
     }
 
-    /// A rule ends within a character that begins with these bytes.
+    /// Record that a rule ends within a character that begins with these bytes.
     fn add_prefix(&mut self, bytes: &[u8]) {
         for second in 0x80..0xC0 {
             match *bytes {
@@ -313,8 +314,8 @@ impl Places {
         }
     }
 
-    /// Add the second characters of rules that begin with `start` and go on at `node`. False if that would not be
-    /// enough to find the rules.
+    /// Record the second characters of rules that begin with `start` and go on at `node`. Returns false if these are
+    /// not enough to find the rules.
     fn add_seconds(&mut self, rules: &Charsmap, node: Node, Start(start): Start) -> bool {
         for (byte, child) in rules.children(node, 0..=0xFF) {
             match (byte, start) {
@@ -340,7 +341,7 @@ impl Places {
                         return false;
                     }
                 }
-                // An ASCII character after a longer one, one of four bytes, or a byte that begins no character.
+                // An ASCII character after a longer one, a character of four bytes, or a byte that begins no character.
                 _ => return false,
             }
         }
@@ -352,7 +353,7 @@ impl Places {
         set(&mut self.second, code(character));
     }
 
-    /// Places in the block at `base`, as bits; `confirm` says more about them. Bits after the end of the text mean
+    /// The places in the block at `base`, as bits; `confirm` says more about each. Bits after the end of the text mean
     /// nothing.
     #[inline(always)]
     pub fn of_block(&self, text: &[u8], base: usize) -> u64 {
@@ -387,8 +388,8 @@ impl Places {
         &self.pairs
     }
 
-    /// Where something may begin because of the character at `place`, which is one of the places of a block: there, or
-    /// at the character before it, which is not before `from`. `None` if nowhere.
+    /// The place at which something may begin, according to one of the places of a block: the place itself, or the
+    /// character before it, if that is not before `from`. `None` if nothing begins at either.
     #[inline(always)]
     pub fn confirm(&self, text: &[u8], place: usize, from: usize) -> Option<usize> {
         let code = match text[place..] {
@@ -408,7 +409,7 @@ impl Places {
     }
 }
 
-/// The bytes of a block for which a table has 1, together with the byte after them, as bits.
+/// Which bytes of a block, each together with the byte after it, have a 1 in a table, as bits.
 #[inline(always)]
 pub fn marked_pairs(pairs: &[u8; 1 << 16], block: &[u8; BLOCK + 1]) -> u64 {
     let mut marked = 0;
@@ -416,8 +417,8 @@ pub fn marked_pairs(pairs: &[u8; 1 << 16], block: &[u8; BLOCK + 1]) -> u64 {
     for begin in (0..BLOCK).step_by(16) {
         let mut bits = 0u64;
         for i in (begin..begin + 16).rev() {
-            // SAFETY: both bytes are in the block. (The compiler does not make one load of two bytes that are
-            // indexed.)
+            // SAFETY: both bytes are in the block. (If the two bytes are indexed, the compiler does not combine them
+            // into one load.)
             let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
             bits = bits * 2 + u64::from(pairs[usize::from(u16::from_le(pair))]);
         }

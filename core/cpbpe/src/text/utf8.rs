@@ -1,4 +1,4 @@
-//! Characters in bytes, in the two ways of sentencepiece: by the first byte alone, and strictly.
+//! Characters as bytes, in the two ways of sentencepiece: by the first byte alone, or strictly.
 
 use crate::error::Halt;
 use crate::memory::Grow;
@@ -17,19 +17,19 @@ pub fn is_continuation(byte: u8) -> bool {
 /// How many bytes a character takes, by the upper half of its first byte.
 pub const LENGTHS: [u8; 16] = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4];
 
-/// How many bytes a character takes, going by its first byte.
+/// How many bytes a character takes according to its first byte.
 #[inline]
 pub fn length_by_first(byte: u8) -> usize {
     LENGTHS[usize::from(byte >> 4)] as usize
 }
 
-/// How many bytes the character at `at` takes by its first byte, but no more than there are.
+/// How many bytes the character at `at` takes according to its first byte, but no more than are left.
 #[inline]
 pub fn length_at(text: &[u8], at: usize) -> usize {
     length_by_first(text[at]).min(text.len() - at)
 }
 
-/// The length of the valid character at `at`, 0 if there is none.
+/// The length of the valid character at `at`; 0 if there is none.
 #[inline]
 pub fn valid_length(text: &[u8], at: usize) -> usize {
     let length = length_by_first(text[at]);
@@ -42,7 +42,7 @@ pub fn valid_length(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// The character at `at` of a text that is UTF-8, without checking that again; `None` at its end.
+/// The character at `at` of a text that is UTF-8, which is not checked again; `None` at the end of the text.
 #[inline]
 pub fn character_at(text: &[u8], at: usize) -> Option<char> {
     let code = match *text.get(at..)? {
@@ -61,7 +61,7 @@ fn low(byte: u8) -> u32 {
     u32::from(byte & 0x3F)
 }
 
-/// The bytes of one character as a number; of more than four, the first four.
+/// The bytes of one character as a number. If there are more than four bytes, the first four count.
 pub const fn character(bytes: &[u8]) -> u32 {
     let (mut value, mut i) = (0, 0);
     while i < bytes.len() && i < 4 {
@@ -71,12 +71,12 @@ pub const fn character(bytes: &[u8]) -> u32 {
     value
 }
 
-/// How many characters a text has that is UTF-8.
+/// How many characters a text has. The text is UTF-8.
 pub fn count(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte & 0xC0 != 0x80).count()
 }
 
-/// Append `text` with a space for each U+2581. It does not become longer; callers make room for it.
+/// Append `text` with a space for each U+2581. The text does not become longer, and callers make room for it.
 pub fn spaces_into(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = 0;
     for space in memchr::memmem::find_iter(text, SPACE) {
@@ -112,8 +112,9 @@ pub fn repair_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Write one U+FFFD in the text from `begin` on for the longest beginning of a character at a place where there is none,
-/// or for a byte that begins none. So does Python with errors="replace", and so do the libraries of byte-level models.
+/// Write U+FFFD in the text from `begin` on: one for the longest beginning of a character at a place without a whole
+/// one, and one for a byte that begins none. Python does the same with errors="replace", and so do the libraries of
+/// byte-level models.
 pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
     if std::str::from_utf8(&text[begin..]).is_ok() {
         return Ok(());
@@ -134,16 +135,18 @@ pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
 
 // --- Compact text --------------------------------------------------------------------------------
 //
-// U+2581, the commonest character of normalized text, is written as a space, one byte instead of three.
+// In compact text, U+2581, the most common character of normalized text, is written as a space: one byte instead of
+// three.
 //
-// A normalized text holds no space (each has become U+2581), so nothing is lost. A piece may hold one, so in pieces
-// the two are exchanged.
+// Normalized text has no spaces (each has become U+2581), so nothing is lost. A piece may contain a space, so in pieces
+// the two characters are exchanged.
 
-/// Append a text with U+2581 and the space exchanged. Doing it twice undoes it.
+/// Append a text with U+2581 and the space exchanged. Doing it again undoes it.
 pub fn swap_spaces(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     loop {
-        // What lies between is copied as a whole. (Byte by byte, this was 4 % of the instructions of training.)
+        // Everything between two of these characters is copied at once. (Copying byte by byte took 4 % of the
+        // instructions of training.)
         let between = rest.iter().position(|&byte| byte == b' ' || byte == SPACE[0]).unwrap_or(rest.len());
         out.extend_from_slice(&rest[..between]);
         rest = &rest[between..];

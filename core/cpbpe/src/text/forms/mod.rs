@@ -1,8 +1,8 @@
-//! Unicode normal forms, as `cpbpe/text/unicode_forms.py` explains them, with the place that each byte came from.
+//! Unicode normal forms, as `cpbpe/text/unicode_forms.py` explains them; also gives the place that each byte came from.
 //!
-//! Hardly any text needs to be rewritten. So characters that stay as they are (those that are *stable*) are only looked
-//! for, and copied at once; ASCII without looking at each. What is rewritten is a *segment*: some characters that are not
-//! stable, and the stable one before them, which may be composed with them.
+//! Hardly any text needs to be rewritten. So *stable* characters, which stay as they are, are only searched for the
+//! next one that is not, and copied together; ASCII is not even looked at character by character. What is rewritten is
+//! a *segment*: some characters that are not stable, and the stable one before them, which may be composed with them.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ impl Form {
         Form::ALL.iter().find(|(known, _)| *known == name).map(|&(_, form)| form)
     }
 
-    /// What it is called.
+    /// The name of the form.
     pub fn name(self) -> &'static str {
         Form::ALL[self as usize].0
     }
@@ -50,13 +50,13 @@ impl Form {
         matches!(self, Form::Nfkc | Form::Nfkd)
     }
 
-    /// Whether a text, which is UTF-8, is in this form. (It may be false if there is no memory to find out.)
+    /// Whether a text, which is UTF-8, is in this form. (Also false if there is no memory to find out.)
     pub fn is_normal(self, text: &[u8]) -> bool {
         matches!(Rewrites::new(self, text).next(), Ok(None))
     }
 
-    /// Whether the normal form of a text, which is not empty and begins with a character, begins with a space. (Marks may
-    /// change places, but nothing gets in front of a space, and nothing is composed with it.)
+    /// Whether the normal form of a text begins with a space. The text is not empty and begins with a character. (Marks
+    /// may change places, but nothing moves in front of a space, and nothing is composed with it.)
     pub fn begins_with_space(self, text: &[u8]) -> bool {
         let Some(first) = character_at(text, 0) else { return false };
         let decomposition = Properties::of(first).decomposition(self.replaces());
@@ -68,7 +68,8 @@ impl Form {
         1 << self as u8
     }
 
-    /// Append the normal form of a text, which is UTF-8, to `out`. `origin` says where each place of the text came from, and its end.
+    /// Append the normal form of a text, which is UTF-8, to `out`. `origin` says for each place of the text, and for
+    /// its end, where it came from.
     pub fn normalize<O: Origins>(
         self,
         text: &[u8],
@@ -114,10 +115,10 @@ impl<'a> Rewrites<'a> {
         Rewrites { form, text, done: 0, segment: Segment::new(form) }
     }
 
-    /// The next segment whose normal form is another text, or comes from other places. `segment` has that form.
+    /// The next segment whose normal form is another text, or comes from other places. `segment` then holds that form.
     fn next(&mut self) -> Result<Option<Range<usize>>, Halt> {
         loop {
-            // 1. The next character that is not stable, those after it, and the one before it.
+            // 1. Find the next character that is not stable, those after it, and the one before it.
             let change = self.form.next_change(self.text, self.done);
             let (mut end, mut in_order, mut class) = (change, true, 0);
             while let Some(character) = character_at(self.text, end) {
@@ -137,11 +138,12 @@ impl<'a> Rewrites<'a> {
             if end == change {
                 return Ok(None);
             }
-            // 2. Marks that are never composed, and are in order, stay as they are. So do Thai and most of Arabic.
+            // 2. Marks stay as they are if they are in order and are never composed. This is the case in Thai and most
+            //    of Arabic.
             if in_order {
                 continue;
             }
-            // 3. Anything else is tried.
+            // 3. Everything else has to be tried.
             self.segment.clear();
             let mut at = begin;
             while let Some(character) = character_at(&self.text[..end], at) {
@@ -170,10 +172,10 @@ fn characters(text: &[u8], mut at: usize) -> impl Iterator<Item = (usize, char)>
 struct Properties {
     /// The combining class.
     class: u8,
-    /// A bit for each form in which the character is not stable; and above these, one for each in which it is a mark that
-    /// only changes its place, if anything.
+    /// A bit for each form in which the character is not stable. Above these, a bit for each form in which it is a mark
+    /// that at most changes its place.
     changes: u8,
-    /// Where in the texts its canonical decomposition is, and the compatible one; empty if it has none.
+    /// Where in the texts its canonical decomposition is, and where the compatible one; empty if it has none.
     canonical: (u16, u8),
     compatible: (u16, u8),
 }
@@ -198,12 +200,12 @@ impl Properties {
         }
     }
 
-    /// Whether it is a mark that changes at most its place among others.
+    /// Whether it is a mark that at most changes its place among other marks.
     fn only_moves(self, form: Form) -> bool {
         self.changes & form.bit() << Form::ALL.len() != 0
     }
 
-    /// What the character is composed of.
+    /// The characters of which this one is composed.
     fn decomposition(self, replaces: bool) -> Option<&'static str> {
         let (begin, length) = if replaces { self.compatible } else { self.canonical };
         let begin = usize::from(begin);
@@ -215,17 +217,18 @@ impl Properties {
 //
 // Where a text may change: the first character that is not stable.
 //
-// A character is looked up only if it has to be. Blocks of bytes are compared with what is common and stable, all bytes
-// of a block together, without a branch: that is five to ten times as fast. What is common depends on the script, and a
-// text seldom changes its script, so the comparison that was right last is tried first.
+// A character is looked up only if there is no other choice. Blocks of bytes are compared with what is common and
+// stable. All bytes of a block are compared together, without a branch, which is five to ten times as fast. What is
+// common depends on the script. A text seldom changes its script, so the last comparison that succeeded is tried first.
 
 /// This many bytes are compared together.
 const BLOCK: usize = 32;
-/// What a block is compared with reaches beyond its end by this many bytes.
+/// A comparison reads this many bytes after its block.
 const AHEAD: usize = 2;
-/// A block and what comes after it.
+/// A block and the bytes after it.
 type Block = [u8; BLOCK + AHEAD];
-/// After a block that may change, this many bytes are looked up. It becomes twice as many each time, up to `MOST`: in some
+/// After a block that may change, this many bytes are looked up character by character. The number doubles each time,
+/// up to `MOST`, because in some scripts all blocks may change.
 /// scripts all blocks are such.
 const LOOKED_UP: usize = 2 * BLOCK;
 const MOST: usize = 1 << 10;
@@ -238,14 +241,15 @@ const SCRIPTS: [fn(&Block) -> bool; 3] = [
 ];
 
 impl Form {
-    /// The next place from `at` on, before which no character changes; the end if there is none.
+    /// The first place from `at` on that may change; the end of the text if there is none. Nothing changes before it.
     ///
-    /// There is a character that is not stable. A mark after a stable character, and before another, is passed if only
-    /// its place among marks could change. (The text is UTF-8, and comes as bytes, because to check it again would take
+    /// The character at this place is not stable. A mark between two stable characters is passed over if at most its
+    /// place among marks could change. (The text is UTF-8. It is given as bytes, because checking it again would take
     /// longer than this.)
     pub(super) fn next_change(self, text: &[u8], mut at: usize) -> usize {
-        // A character of two bytes is stable if the first of them is lower than this. (And bytes inside of characters are
-        // only looked at if the first byte is lower: then they are lower, too, or the characters before have been passed.)
+        // A character of two bytes is stable if its first byte is lower than this. (Bytes inside of characters matter
+        // only if the first byte of their character is lower, too. Then they are lower as well, or the characters
+        // before them have been passed.)
         let first = match self {
             Form::Nfc => 0xCC,
             Form::Nfd => 0xC3,
@@ -253,9 +257,9 @@ impl Form {
         };
         let changes = &tables::CHANGES[self as usize];
         let (mut script, mut looked_up) = (0, LOOKED_UP);
-        let mut mark = None; // where the mark before `at` is
+        let mut mark = None; // the place of the mark before `at`, if there is one
         loop {
-            // 1. Blocks in which nothing changes.
+            // 1. Pass over blocks in which nothing changes.
             while let Some(block) = text[at..].first_chunk() {
                 if !is_low(block, first) {
                     if self != Form::Nfc {
@@ -268,7 +272,7 @@ impl Form {
                 }
                 (at, mark, looked_up) = (at + BLOCK, None, LOOKED_UP);
             }
-            // 2. The characters of the next ones, or the last.
+            // 2. Look up the characters of the next blocks, or of the rest of the text.
             let end = text.len().min(at + looked_up);
             looked_up = MOST.min(2 * looked_up);
             while at < end {
@@ -299,7 +303,7 @@ impl Form {
     }
 }
 
-/// The length of the character of several bytes at the beginning of a text, its block in the tables, and its last byte.
+/// The length of the character of several bytes with which a text begins, its block in the tables, and its last byte.
 #[inline(always)]
 fn place(text: &[u8]) -> Option<(usize, usize, u8)> {
     match *text {
@@ -319,8 +323,9 @@ fn is_low(block: &Block, first: u8) -> bool {
     !block[..BLOCK].iter().fold(false, |any, &byte| any | (byte >= first))
 }
 
-/// Whether no character that begins in a block may change. `changes` gets the first three bytes of a character, or its two
-/// bytes and one more, and must say no of bytes within a character. (It has `|` and `&`, because `||` and `&&` would be
+/// Whether no character that begins in a block may change. `changes` gets the first three bytes of a character, or its
+/// two bytes and one more, and must return false for bytes within a character. (It has to use `|` and `&`, because `||`
+/// and `&&` would be branches. A test checks each character.)
 /// branches. A test looks at each character.)
 #[inline(always)]
 fn is_stable(block: &Block, changes: impl Fn(u8, u8, u8) -> bool) -> bool {
@@ -331,7 +336,7 @@ fn is_stable(block: &Block, changes: impl Fn(u8, u8, u8) -> bool) -> bool {
     !any
 }
 
-/// Chinese, Japanese, Korean, Latin, quotation marks and dashes, and most emoji are told apart.
+/// For Chinese, Japanese, Korean, Latin, quotation marks and dashes, and most emoji.
 #[inline(always)]
 fn changes_in_east_asia(one: u8, two: u8, three: u8) -> bool {
     let alphabets = one.wrapping_sub(0xCC) < 0x16;
@@ -342,7 +347,7 @@ fn changes_in_east_asia(one: u8, two: u8, three: u8) -> bool {
     alphabets | is_other_sign(one, two, three) | marks | others | variants | four
 }
 
-/// Latin (Vietnamese, too), Greek, Cyrillic, Armenian.
+/// For Latin (Vietnamese, too), Greek, Cyrillic, Armenian.
 #[inline(always)]
 fn changes_in_europe(one: u8, two: u8, three: u8) -> bool {
     let accents = one & 0xFE == 0xCC;
@@ -351,7 +356,7 @@ fn changes_in_europe(one: u8, two: u8, three: u8) -> bool {
     accents | some | others | is_other_sign(one, two, three)
 }
 
-/// Arabic, Persian, Hebrew.
+/// For Arabic, Persian, Hebrew.
 #[inline(always)]
 fn changes_in_arabic(one: u8, two: u8, three: u8) -> bool {
     let others = (one.wrapping_sub(0xCC) < 0x0B) | (one >= 0xDC) & (one != 0xE2);
@@ -362,7 +367,7 @@ fn changes_in_arabic(one: u8, two: u8, three: u8) -> bool {
     others | hebrew | arabic | is_other_sign(one, two, three)
 }
 
-/// What begins with 0xE2, but for the usual dashes and quotation marks.
+/// Characters that begin with 0xE2, except for the usual dashes and quotation marks.
 #[inline(always)]
 fn is_other_sign(one: u8, two: u8, three: u8) -> bool {
     (one == 0xE2) & ((two != 0x80) | (three < 0x82))
@@ -370,34 +375,35 @@ fn is_other_sign(one: u8, two: u8, three: u8) -> bool {
 
 // --- Rewriting it --------------------------------------------------------------------------------
 //
-// A few characters, brought into a normal form.
+// Bringing a few characters into a normal form.
 
-/// The first syllable of Hangul, and the first letter of each of its three parts (of the third, the one before).
+/// The first syllable of Hangul, and the first letter of each of its three parts (for the third part, the one before
+/// the first).
 const HANGUL: u32 = 0xAC00;
 const L: u32 = 0x1100;
 const V: u32 = 0x1161;
 const T: u32 = 0x11A7;
-/// How many there are.
+/// How many syllables there are.
 const SYLLABLES: u32 = LETTERS_L * LETTERS_V * LETTERS_T;
 const LETTERS_L: u32 = 19;
 const LETTERS_V: u32 = 21;
 const LETTERS_T: u32 = 28;
 
-/// This many marks are sorted without memory.
+/// Up to this many marks are sorted without allocating memory.
 const FEW: usize = 16;
 
-/// A character on the way to a normal form.
+/// A character on its way to a normal form.
 #[derive(Clone, Copy)]
 struct Part {
     character: char,
     /// Its combining class.
     class: u8,
-    /// The first and the last character of the text that it came from, by where they begin.
+    /// The first and the last character of the text that it came from, given by their places.
     first: usize,
     last: usize,
 }
 
-/// Characters that are normalized together. Used again and again, for its memory.
+/// Characters that are normalized together. One value is used again and again, to keep its memory.
 pub struct Segment {
     form: Form,
     parts: Vec<Part>,
@@ -418,7 +424,7 @@ impl Segment {
         self.parts.clear();
     }
 
-    /// Take a character apart, and keep the parts.
+    /// Decompose a character, and keep its parts.
     pub fn add(&mut self, character: char, at: usize) -> Result<(), Halt> {
         let mut push = |character: char| {
             let class = Properties::of(character).class;
@@ -439,9 +445,9 @@ impl Segment {
         }
     }
 
-    /// Bring what was added into the normal form.
+    /// Bring the characters that were added into the normal form.
     pub fn make(&mut self) -> Result<(), Halt> {
-        // 1. Marks side by side get the order of their classes.
+        // 1. Put neighbouring marks into the order of their classes.
         for marks in self.parts.split_mut(|part| part.class == 0) {
             if !marks.is_sorted_by_key(|mark| mark.class) {
                 order(marks, &mut self.spare)?;
@@ -454,13 +460,13 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether that is what was added: these characters, each from its own place.
+    /// Whether the result is what was added: these characters, each from its own place.
     pub fn is_same(&self, mut characters: impl Iterator<Item = (usize, char)>) -> bool {
         let mut same = |part: &Part| part.first == part.last && characters.next() == Some((part.first, part.character));
         self.parts.iter().all(&mut same) && characters.next().is_none()
     }
 
-    /// Append it to `out`. `end` is that of the text that it was made of; see `Form::normalize`.
+    /// Append the result to `out`. `end` is the end of the text that it was made from; see `Form::normalize`.
     pub fn write<O: Origins>(
         &mut self,
         text: &[u8],
@@ -469,7 +475,7 @@ impl Segment {
         out: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<(), Halt> {
-        // (Between parts whose places are mixed nothing can be told apart.)
+        // (Parts whose places are mixed up cannot be told apart.)
         if O::KEEPS {
             self.lowest.clear();
             self.lowest.grow(self.parts.len() + 1)?;
@@ -504,7 +510,7 @@ impl Segment {
 
     /// Compose each letter with the marks after it that nothing blocks.
     fn compose(&mut self) {
-        // Where the last letter is among those that are made, and the class of the last mark after it.
+        // Where the last letter is in the result, and the class of the last mark after it.
         let (mut letter, mut before) = (None, 0);
         let mut made = 0;
         for number in 0..self.parts.len() {
@@ -528,7 +534,8 @@ impl Segment {
     }
 }
 
-/// Put marks into the order of their classes; those of one class keep theirs. The time is linear, however many there are.
+/// Put marks into the order of their classes. Marks of one class keep their order. The time is linear, however many
+/// marks there are.
 fn order(marks: &mut [Part], spare: &mut Vec<Part>) -> Result<(), Halt> {
     if marks.len() <= FEW {
         marks.sort_by_key(|mark| mark.class);
@@ -595,7 +602,7 @@ mod tests {
     #[test]
     fn places() {
         assert_eq!(normalized(Form::Nfc, "xe\u{301}\u{e9}y").1, [0, 1, 1, 4, 5, 6]);
-        // What changes places is together.
+        // Marks that change places come from the same place.
         assert_eq!(normalized(Form::Nfd, "a\u{301}\u{327}b").1, [0, 1, 1, 1, 1, 5]);
         assert_eq!(normalized(Form::Nfc, "q\u{323}\u{307}").1, [0, 1, 2, 3, 4]);
     }
@@ -616,7 +623,7 @@ mod tests {
             let mut bytes = [0; 4];
             let bytes = character.encode_utf8(&mut bytes).as_bytes();
             for (number, is_stable) in SCRIPTS.iter().enumerate() {
-                // In each place, also where the block ends within the character.
+                // At several places, one of them where the block ends within the character.
                 let found = [0, BLOCK - bytes.len(), BLOCK - 1].map(|at| {
                     let mut block = [b'a'; BLOCK + AHEAD];
                     let length = bytes.len().min(block.len() - at);
