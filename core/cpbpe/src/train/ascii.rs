@@ -1,23 +1,24 @@
-//! Where a short text of ASCII characters is cut. `Cutter::cut` looks at one character after the other and asks what it
-//! is; here a table of all pairs of bytes answers for 16 bytes without a branch.
+//! Where a short text of ASCII characters is cut. `Cutter::cut` looks at one character after the other and looks up its
+//! class; here, a table of all pairs of bytes gives the answer for 16 bytes without a branch.
 
 use crate::memory::boxed;
 use crate::train::limits::{CharClasses, PieceLimits};
 use crate::train::recent::SHORT;
 
-/// The text is cut between these two bytes.
+/// Two bytes between which the text is cut.
 const CUT: u8 = 1;
-/// The second of these two bytes is more than it seems: part of a longer character, or the first of a symbol.
+/// Two bytes of which the second has to be looked at more closely: it is part of a longer character, or may begin a
+/// symbol.
 const UNKNOWN: u8 = 2;
 
-/// The table, for some limits and symbols.
+/// The table for given limits and symbols.
 pub struct AsciiCuts {
     /// For the bytes `x y`, at `x | y << 8`.
     pairs: Box<[u8; 1 << 16]>,
 }
 
 impl AsciiCuts {
-    /// `is_known`: whether a byte is a character, and no symbol begins with it.
+    /// `is_known`: whether a byte is a character by itself, and no symbol begins with it.
     pub fn new(limits: &PieceLimits, classes: &CharClasses, is_known: impl Fn(u8) -> bool) -> AsciiCuts {
         let mut pairs = boxed(UNKNOWN);
         for right in (0..0x80).filter(|&byte| is_known(byte)) {
@@ -29,8 +30,8 @@ impl AsciiCuts {
         AsciiCuts { pairs }
     }
 
-    /// Where words end in the first bytes of a text, as bits; `None` if one of these is not known. There are 16 of them
-    /// at most, and 16 must be there; those that do not count must be zeros.
+    /// Where words end in the first `length` bytes of a text, at most 16, as bits; `None` if one of these bytes is not
+    /// known. 16 bytes must be there, and those after `length` must be zeros.
     #[inline]
     pub fn ends(&self, text: &[u8], length: usize) -> Option<u32> {
         let (mut cuts, mut all, mut before) = (0, 0, 0);
@@ -40,7 +41,7 @@ impl AsciiCuts {
             all |= pair;
             before = byte;
         }
-        // (What is before the first byte does not count, either.)
+        // (What comes before the first byte does not count.)
         let inside = (1 << length) - 2;
         (all & UNKNOWN == 0).then_some(cuts & inside | 1 << length)
     }

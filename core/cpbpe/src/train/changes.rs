@@ -1,9 +1,9 @@
-//! The changes that one merge makes around its places, added up by neighbour.
+//! What one merge changes around its places, added up for each neighbour.
 
 use crate::train::occurrences::Occurrences;
 use crate::train::pairs::{PairNumber, SymbolNumber};
 
-/// A merge: which pair, and what it becomes.
+/// A merge: which pair is merged, and which symbol it becomes.
 #[derive(Clone, Copy, Debug)]
 pub struct Merge {
     /// The number of the pair.
@@ -21,7 +21,7 @@ pub struct Merge {
 pub struct SymbolOccurrences {
     /// By symbol.
     occurrences: Vec<Occurrences>,
-    /// The symbols that have any, in no order.
+    /// The symbols that have occurrences, in no particular order.
     seen: Vec<SymbolNumber>,
 }
 
@@ -47,7 +47,7 @@ impl SymbolOccurrences {
         self.seen.iter().map(|&symbol| (symbol, self.get(symbol)))
     }
 
-    /// The symbol that `iter` reaches this many steps after it began.
+    /// The symbol that `iter` reaches after this many steps.
     #[inline]
     pub fn symbol(&self, step: usize) -> Option<SymbolNumber> {
         self.seen.get(step).copied()
@@ -66,7 +66,7 @@ impl SymbolOccurrences {
     }
 }
 
-/// The changes that merging `left` and `right` to `new` made.
+/// The changes that were made by merging `left` and `right` into `new`.
 #[derive(Default)]
 pub struct MergeChanges {
     /// By the symbol before the merge: the pair (it, left) became (it, new). If that symbol is `new` itself, see
@@ -74,11 +74,11 @@ pub struct MergeChanges {
     pub before: SymbolOccurrences,
     /// By the symbol after the merge: the pair (right, it) became (new, it).
     pub after: SymbolOccurrences,
-    /// The occurrences of the pair (new, new). Between the two merges that made it, there was the pair (new, left)
-    /// for a moment. `after` counts this, because (right, left) did disappear there. And even a pair that was in the
-    /// text only for a moment has been seen (see "Nothing is forgotten" in the reference).
+    /// The occurrences of the pair (new, new). Between the two merges that made it, there was the pair (new, left) for
+    /// a moment. It is counted in `after`, because (right, left) did disappear there. Even a pair that was in the text
+    /// only for a moment counts as seen (see "Nothing is forgotten" in the reference).
     pub new_beside_new: Occurrences,
-    /// How often the pair was replaced.
+    /// The occurrences of the pair that were replaced.
     pub merged: Occurrences,
 }
 
@@ -90,7 +90,7 @@ impl MergeChanges {
         }
     }
 
-    /// Add the changes in another part of the text.
+    /// Add the changes that were made in another part of the text.
     pub fn absorb(&mut self, other: &MergeChanges) {
         self.before.absorb(&other.before);
         self.after.absorb(&other.after);
@@ -119,23 +119,23 @@ pub struct NewPair {
 /// The pairs of the last new symbol that are tracked from now on.
 #[derive(Debug, Default)]
 pub struct NewPairs {
-    /// With a symbol before it.
+    /// Its pairs with a symbol before it.
     pub before: Vec<NewPair>,
-    /// With a symbol after it.
+    /// Its pairs with a symbol after it.
     pub after: Vec<NewPair>,
-    /// With itself.
+    /// Its pair with itself.
     pub with_itself: Option<PairNumber>,
 }
 
 impl NewPairs {
-    /// Forget all.
+    /// Forget all pairs.
     pub fn clear(&mut self) {
         self.before.clear();
         self.after.clear();
         self.with_itself = None;
     }
 
-    /// The highest number of all.
+    /// The highest number of all these pairs.
     pub fn last(&self) -> Option<PairNumber> {
         let numbers = self.before.iter().chain(&self.after).map(|pair| pair.number);
         numbers.chain(self.with_itself).max()

@@ -14,8 +14,8 @@ use crate::watch::Monitor;
 /// Fewer words than this are not worth a thread.
 const PARALLEL: usize = 1 << 15;
 
-/// How often each code point occurs in the text. An error if the text, including repetitions, has 2**63 bytes or
-/// more, so that no sum of counts can overflow from here on.
+/// How often each code point occurs in the text. Fails if the text, including repetitions, has 2**63 bytes or more. So
+/// no sum of counts can overflow from here on.
 pub fn count_characters(words: &WordsRef, threads: usize, monitor: &Monitor) -> Result<Vec<u64>, Error> {
     let parts = if words.len() < PARALLEL { 1 } else { threads.max(1) };
     let count_part = |number: usize| {
@@ -39,7 +39,7 @@ pub fn count_characters(words: &WordsRef, threads: usize, monitor: &Monitor) -> 
     let (mut counts, mut bytes, _) = counted.next().unwrap_or_default();
     for (others, more, highest) in counted {
         bytes += more;
-        // (Most of the table is empty, and takes no memory as long as nobody reads it.)
+        // (Most of the table is empty. Those parts take no memory as long as nobody reads them.)
         counts.iter_mut().zip(&others[..=highest as usize]).for_each(|(sum, more)| *sum = sum.wrapping_add(*more));
     }
     if bytes > i64::MAX as u128 {
@@ -48,7 +48,7 @@ pub fn count_characters(words: &WordsRef, threads: usize, monitor: &Monitor) -> 
     Ok(counts)
 }
 
-/// Whether a piece can contain a character at all. (The space is that of real text here, not compact.)
+/// Whether any piece may contain a character. (A space here is a space of real text, not of compact text.)
 fn acceptable(c: char) -> bool {
     !matches!(c, UNKNOWN | BOUNDARY | '\0' | ' ')
 }

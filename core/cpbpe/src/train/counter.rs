@@ -1,5 +1,5 @@
-//! Text -> words with counts, on several threads. Each thread has a table of its own, so that nothing is shared.
-//! Words that are in several tables are added up when the words are drained.
+//! Text -> words with counts, on several threads. Each thread has a table of its own, so that nothing is shared. Counts
+//! of words that are in several tables are added up when the words are drained.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,19 +17,19 @@ use crate::watch::Monitor;
 /// A thread takes about this many bytes of a block at a time.
 const PORTION: usize = 1 << 18;
 
-/// Counts words. If its work is stopped, it has counted only an unknown part of the text. After an error of memory it
+/// Counts words. When its work is stopped, it has counted an unknown part of the text. After an out-of-memory error it
 /// cannot be used again.
 pub struct Counter {
     /// Cuts sentences into words.
     cutter: Cutter,
-    /// One table for each thread that ever took part.
+    /// One table for each thread that has ever taken part.
     workers: Vec<Worker>,
     /// What was seen, and what was skipped.
     tallies: Tallies,
 }
 
 impl Counter {
-    /// An error if the normalization rules are malformed.
+    /// Fails if the normalization rules are malformed.
     pub fn new(spec: CountSpec) -> Result<Counter, Error> {
         Ok(Counter { cutter: Cutter::new(spec)?, workers: vec![Worker::default()], tallies: Tallies::default() })
     }
@@ -78,7 +78,7 @@ impl Counter {
         Ok(())
     }
 
-    /// A sentence normalized, with BOUNDARY for each symbol; `None` if it is skipped.
+    /// A normalized sentence with BOUNDARY in place of each symbol; `None` if the sentence is skipped.
     pub fn prepare(&mut self, sentence: &[u8]) -> Result<Option<Vec<u8>>, Halt> {
         self.cutter.prepare(sentence, &mut self.tallies)
     }
@@ -96,7 +96,7 @@ impl Counter {
     /// How many different words there are.
     pub fn distinct(&mut self) -> usize {
         for worker in &mut self.workers {
-            // (Without memory the table is empty, and the next call that can fail does.)
+            // (If there is no memory, the table is empty, and the next call that can fail reports it.)
             let _ = self.cutter.finish(worker, &Monitor::default());
         }
         let (own, others) = self.workers.split_at_mut(1);
@@ -106,15 +106,15 @@ impl Counter {
         own[0].table.distinct()
     }
 
-    /// About how many bytes the words take, except those in small memories.
+    /// About how many bytes the words take, except those that are still in the small memory of a table.
     pub fn memory(&self) -> usize {
         self.workers.iter().map(|worker| worker.table.memory()).sum()
     }
 
     /// Return all words and forget them.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
-        // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and
-        // together.
+        // A sorted list takes 24 bytes for each word while it is sorted. Then it is written twice, in parts and as a
+        // whole.
         let (mut words, mut bytes) = (0, 0);
         let finished = in_threads(&mut self.workers, |worker| self.cutter.finish(worker, monitor));
         finished.into_iter().collect::<Result<(), Halt>>()?;

@@ -21,58 +21,58 @@ use crate::watch::{Monitor, NO_CHECK};
 
 /// U+2585: sentences that contain it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
-/// The class of a byte with which a symbol begins; the character has to be looked at again.
+/// The class of a byte that may begin a symbol, so that the character has to be looked at more closely.
 const MAYBE_SYMBOL: CharClass = SCRIPTS_END - 1;
 /// The class of a byte that is part of a longer character.
 const LONGER: CharClass = SCRIPTS_END - 2;
-/// What is put after a text: at least as much as is read there.
+/// What is put after a text: at least as many bytes as may be read there.
 const PADDED: [u8; PADDING] = [b' '; PADDING];
 /// In a long sentence, the monitor is asked whether to go on once in this many bytes.
 pub(super) const CHECK_BYTES: usize = 1 << 20;
 
 /// The data that all threads read.
 pub struct Cutter {
-    /// The options, except those of the normalizer, which has them itself.
+    /// The options. Those of the normalizer have been moved into it.
     pub(super) spec: CountSpec,
     /// Normalizes sentences.
     normalizer: Normalizer,
-    /// Whether normalizing valid text does nothing but, at most, put a space in front.
+    /// Whether all that normalizing does to valid text is, at most, to put a space in front.
     plain: bool,
-    /// Which lines are changed in normalizing; `None` if no lines can be counted where they are.
+    /// Which lines normalizing changes; `None` if no line can be counted in place.
     pub(super) changes: Option<LineChanges>,
     /// Whether groups can be counted before they are cut.
     grouped: bool,
     /// The class of every character.
     classes: CharClasses,
-    /// The class of each character of one byte, or LONGER, or MAYBE_SYMBOL.
+    /// The class of each character of one byte; LONGER or MAYBE_SYMBOL for other bytes.
     byte_classes: [CharClass; 256],
-    /// The class of the letters A to Z and a to z if they all have the same, and no symbol begins with one;
-    /// otherwise ALWAYS_ALONE.
+    /// The class of the letters A to Z and a to z if all of them have the same one, and no symbol begins with one of
+    /// them; otherwise ALWAYS_ALONE.
     letter_class: CharClass,
     /// Whether spaces are never cut apart.
     joins_spaces: bool,
     /// Cuts short texts of ASCII characters.
     ascii: AsciiCuts,
-    /// The symbols, compact.
+    /// Finds the symbols, in compact text.
     symbols: Finder,
-    /// The delimiter, compact; `None` if there is none, or if normalized text cannot contain it.
+    /// Finds the delimiter, in compact text; `None` if there is none, or if normalized text cannot contain it.
     delimiter: Option<memmem::Finder<'static>>,
 }
 
 /// The data that one thread writes.
 #[derive(Default)]
 pub struct Worker {
-    /// The words that it counted, except those in `groups`.
+    /// The words that the thread has counted, except those in `groups`.
     pub table: WordTable,
-    /// Groups that are not cut yet.
+    /// Groups that have been counted but not cut into words yet.
     pub(super) groups: Groups,
-    /// The current sentence, normalized and compact;
+    /// The current sentence, normalized and compact,
     pub(super) compact: Vec<u8>,
     /// and the same with BOUNDARY in place of symbols and delimiters.
     replaced: Vec<u8>,
 }
 
-/// What is known about all sentences of a text.
+/// What is known about all sentences of a text together.
 #[derive(Clone, Copy)]
 pub struct TextFacts {
     /// They are UTF-8.
@@ -96,7 +96,7 @@ impl TextFacts {
 }
 
 impl Cutter {
-    /// An error if the normalization rules are malformed.
+    /// Fails if the normalization rules are malformed.
     pub fn new(mut spec: CountSpec) -> Result<Cutter, Error> {
         let normalizer = Normalizer::new(std::mem::take(&mut spec.normalizer)).map_err(|_| Error::InvalidCharsmap)?;
         let plain = normalizer.is_plain();
@@ -117,7 +117,7 @@ impl Cutter {
             byte if byte.is_ascii() => classes.of(char::from(byte)),
             _ => LONGER,
         });
-        // Only if they are never cut apart, and no symbol begins with one.
+        // Only if spaces are never cut apart, and no symbol begins with one.
         let spaces = [' '; 2].map(|space| classes.of(space));
         let joins_spaces = !symbols.begins(b' ') && !spec.limits.cuts(spaces[0], spaces[1]);
         let mut alphabet = (b'A'..=b'Z').chain(b'a'..=b'z').map(|letter| byte_classes[usize::from(letter)]);
@@ -152,7 +152,7 @@ impl Cutter {
         tallies: &mut Tallies,
         monitor: &Monitor,
     ) -> Result<(), Halt> {
-        // 1. Is it skipped before normalization?
+        // 1. Find out whether it is skipped before normalization.
         tallies.see(sentence);
         if let Some(reason) = self.skip_reason(sentence, facts.may_be_reserved) {
             tallies.skip(reason, sentence);
@@ -179,7 +179,8 @@ impl Cutter {
             tallies.skip(SkipReason::Blank, sentence);
             return Ok(());
         }
-        // 3. Cut it. Symbols are found on the way, unless a delimiter has to be looked for after them.
+        // 3. Cut it. Symbols are found on the way, unless there is a delimiter, which has to be searched for after
+        //    them.
         if self.delimiter.is_some() {
             replaced.clear();
             self.replace_keys(compact, replaced)?;
@@ -202,7 +203,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// A sentence normalized, with BOUNDARY for each symbol; `None` if it is skipped.
+    /// A normalized sentence with BOUNDARY in place of each symbol; `None` if the sentence is skipped.
     pub fn prepare(&self, sentence: &[u8], tallies: &mut Tallies) -> Result<Option<Vec<u8>>, Halt> {
         tallies.see(sentence);
         if let Some(reason) = self.skip_reason(sentence, true) {
@@ -239,7 +240,7 @@ impl Cutter {
         self.cut::<false>(&compact, end, count, &mut worker.table, monitor)
     }
 
-    /// Why a sentence is skipped, as far as that is known before it is normalized.
+    /// Why a sentence is skipped, if that is known before it is normalized.
     #[inline]
     fn skip_reason(&self, sentence: &[u8], may_be_reserved: bool) -> Option<SkipReason> {
         if sentence.is_empty() {
@@ -255,7 +256,7 @@ impl Cutter {
 
     /// Append compact text to `out`, with BOUNDARY in place of each symbol, and then of each delimiter.
     fn replace_keys(&self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
-        // (No key is empty, so neither becomes longer than the text.)
+        // (No key is empty, so neither text becomes longer than the original.)
         let mut without_symbols = with_room(text.len())?;
         out.grow(text.len() + PADDING)?;
         let mut symbols = self.symbols.walk(text);
@@ -332,7 +333,8 @@ impl Cutter {
         Ok(())
     }
 
-    /// Cut a group of ASCII characters into words and count them; false if it is not one, or may hold a symbol.
+    /// Cut a group of ASCII characters into words and count them. Returns false if it has other characters, or may
+    /// contain a symbol.
     #[inline]
     fn cut_ascii(&self, text: &[u8; SHORT + PADDING], group: &RecentWord, table: &mut WordTable) -> bool {
         let Some(mut ends) = self.ascii.ends(text, group.length as usize) else { return false };
@@ -346,8 +348,8 @@ impl Cutter {
         true
     }
 
-    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. PADDING bytes
-    /// that are not letters must follow the text.
+    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. The text must
+    /// be followed by PADDING bytes that are not letters.
     pub(super) fn cut<const SYMBOLS: bool>(
         &self,
         buffer: &[u8],
@@ -367,7 +369,7 @@ impl Cutter {
                 monitor.check()?;
                 next_check = at + CHECK_BYTES;
             }
-            // 1. The usual case: another character of one byte and the same script.
+            // 1. In most cases, the next character has one byte and the same script.
             let mut class = self.byte_classes[usize::from(byte)];
             if class == last && class < LONGER {
                 at += 1;
@@ -396,7 +398,7 @@ impl Cutter {
                 (c, length) = decode(text, at);
                 class = self.classes.of(c);
             }
-            // 3. Cut before this character if no piece contains it directly after the last one.
+            // 3. Cut before this character if no piece contains it directly after the character before it.
             if begin < at && (class != last || class >= SCRIPTS_END) && self.spec.limits.cuts(last, class) {
                 table.add_at(buffer, begin, at, count);
                 begin = at;
@@ -415,16 +417,16 @@ impl Cutter {
     }
 }
 
-/// Put PADDING after a text, a space first. Returns where the text ends.
+/// Put PADDING after a text, beginning with a space. Returns where the text ends.
 pub(super) fn pad(text: &mut Vec<u8>) -> usize {
     let end = text.len();
     text.extend_from_slice(&PADDED);
     end
 }
 
-/// How many ASCII letters there are in a row at `at`, counted eight at a time. PADDING bytes that are not letters
-/// must follow the text. Most text consists of such letters; looking for their end byte by byte took a fifth of the
-/// time of counting.
+/// How many ASCII letters follow one another at `at`, counted eight at a time. The text must be followed by PADDING
+/// bytes that are not letters. Most text consists of ASCII letters; searching for the end of a run byte by byte took a
+/// fifth of the time of counting.
 #[inline]
 fn count_letters(buffer: &[u8], at: usize) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -432,7 +434,7 @@ fn count_letters(buffer: &[u8], at: usize) -> usize {
     let mut count = 0;
     while let Some(Ok(bytes)) = buffer.get(at + count..at + count + 8).map(<[u8; 8]>::try_from) {
         let bytes = u64::from_le_bytes(bytes);
-        // Without the highest bits, and in lower case, no byte of a sum carries into the next one.
+        // Without its highest bit and in lower case, no byte of the sum carries into the next one.
         let lower = (bytes & !HIGH) | (0x20 * EACH);
         let from_a = lower + (0x80 - b'a' as u64) * EACH;
         let beyond_z = lower + (0x7F - b'z' as u64) * EACH;
@@ -445,7 +447,7 @@ fn count_letters(buffer: &[u8], at: usize) -> usize {
     count
 }
 
-/// The character at `at`, and its length. (Text that is cut is always valid; if it were not, this would return some
+/// The character at `at`, and its length. (Text that is cut is always valid. If it were not, the result would be some
 /// other character.)
 #[inline]
 fn decode(text: &[u8], at: usize) -> (char, usize) {

@@ -1,13 +1,14 @@
-//! Text -> groups: spaces, and what follows them up to the next space. Where every text is cut before such a group,
-//! whatever it contains, the words in a group do not depend on the text around it. So groups that come again and again
-//! are counted first, and cut into words when they leave the small memory. (With this and the shortcuts of `cutter.rs`,
-//! counting took 4 % fewer instructions for 4 MB of 25 languages, 18 % fewer for English and 20 % fewer for source code.)
+//! Text -> groups: spaces, and what follows them up to the next space. If text is cut before every such group, whatever
+//! it contains, the words in a group do not depend on the text around it. So groups that come again and again are
+//! counted as they are, and cut into words only when another group replaces them in the small memory. (With this and
+//! the shortcuts of `cutter.rs`, counting took 4 % fewer instructions for 4 MB of 25 languages, 18 % fewer for English
+//! and 20 % fewer for source code.)
 
 use crate::train::limits::PieceLimits;
 use crate::train::recent::{load, masked, number, Recent, RecentWord, WordHash, BATCH, SHORT};
 
-/// The small memory holds 2 ** this many groups: two megabytes, which fit into the nearest cache but one of most machines.
-/// (Half as many took 1.04 to 1.09 times as long, twice as many as long.)
+/// The small memory holds 2 ** this many groups. They take two megabytes, which fit into the second nearest cache of
+/// most machines. (Half as many groups took 1.04 to 1.09 times as long, twice as many the same time.)
 const RECENT_BITS: u32 = 16;
 
 /// Whether text is cut before every group, with these limits and these symbols (compact). A symbol must not contain the
@@ -28,9 +29,9 @@ fn group_end(text: &[u8], at: usize) -> usize {
 pub struct Groups {
     /// The small memory.
     recent: Recent,
-    /// The hash.
+    /// The hash function.
     hash: WordHash,
-    /// Groups that were pushed out of it, to be cut.
+    /// Groups that other groups replaced in it, and that must be cut.
     pub pushed_out: Vec<RecentWord>,
 }
 
@@ -41,13 +42,13 @@ impl Default for Groups {
     }
 }
 
-/// What became of a group.
+/// The result for a group, with the place where it ends.
 pub enum Group {
-    /// It ends here and was counted.
+    /// It was counted.
     Counted(usize),
-    /// The same, and now some groups that were pushed out must be cut.
+    /// It was counted, and now the groups that were pushed out must be cut.
     PushedOut(usize),
-    /// It is long and ends here.
+    /// It is too long to be counted here.
     Long(usize),
 }
 
@@ -67,14 +68,14 @@ impl Groups {
         Group::Counted(at + length)
     }
 
-    /// The first bytes of a group, at most 16, and of its first byte these bits changed. 16 bytes must be there.
+    /// The first bytes of a group, at most 16, with these bits of the first byte inverted. 16 bytes must be there.
     #[inline]
     pub fn bytes_at(text: &[u8], at: usize, length: usize, change: u64) -> [u64; 2] {
         let [low, high] = load(text, at, length);
         [low ^ change, high]
     }
 
-    /// Count a short group. Returns whether some groups that were pushed out must be cut now.
+    /// Count a short group. Returns whether the groups that were pushed out must be cut now.
     #[inline]
     pub fn add(&mut self, bytes: [u64; 2], length: usize, count: u64) -> bool {
         let word = RecentWord { bytes, length: length as u64, count };
@@ -91,7 +92,7 @@ impl Groups {
     }
 }
 
-/// The length of the first group in 16 bytes; more than 16 if it does not end there.
+/// The length of the first group in 16 bytes; more than 16 if it does not end in them.
 #[inline]
 fn first_group(bytes: [u64; 2]) -> usize {
     let spaces = spaces(bytes);
@@ -105,7 +106,7 @@ fn spaces(bytes: [u64; 2]) -> u32 {
     equal_bytes(bytes[0], b' ') | equal_bytes(bytes[1], b' ') << 8
 }
 
-/// Which of 8 bytes are this one (of ASCII), one bit each.
+/// Which of 8 bytes are equal to this one (an ASCII character), one bit each.
 #[inline]
 pub fn equal_bytes(bytes: u64, byte: u8) -> u32 {
     const EACH: u64 = u64::MAX / 0xFF;
@@ -113,7 +114,7 @@ pub fn equal_bytes(bytes: u64, byte: u8) -> u32 {
     let differs = bytes ^ (u64::from(byte) * EACH);
     // The highest bit of every byte that is equal. (No byte of the sum carries into the next one.)
     let equal = !(((differs & LOW) + LOW) | differs | LOW);
-    // Each of these bits moves to the highest byte, the nth to its nth bit.
+    // Each of these bits moves into the highest byte, the nth to its nth bit.
     ((equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
@@ -121,7 +122,7 @@ pub fn equal_bytes(bytes: u64, byte: u8) -> u32 {
 mod tests {
     use super::*;
 
-    /// All texts of 16 bytes that have spaces where a number has ones.
+    /// All texts of 16 bytes that have spaces where a number has set bits.
     #[test]
     fn groups_end_where_a_space_follows_something_else() {
         for spaces in 0..1u32 << SHORT {

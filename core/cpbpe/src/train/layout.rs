@@ -10,18 +10,18 @@ use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::words::WordsRef;
 use crate::watch::Monitor;
 
-/// Counts below this one have a bucket of their own in `by_count`.
+/// Each count below this one has a bucket of its own in `by_count`.
 const FEW: usize = 1 << 12;
 
 /// The words in the order of their counts, highest first; words with equal counts keep their order.
 ///
-/// Nearly all words are rare, so they are put into a bucket for each count, and only the others are sorted. (Sorting all
-/// of them by comparisons took at least 12 million instructions for 10 MB of text, 1.5 % of learning.)
+/// Nearly all words are rare. So rare words are put into a bucket for each count, and only the others are sorted.
+/// (Sorting all of them by comparison took at least 12 million instructions for 10 MB of text, 1.5 % of learning.)
 pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
     let bucket = |at: u32| usize::try_from(words.count(at as usize)).unwrap_or(usize::MAX);
-    // 1. Sort the frequent words, and count the others by their counts.
+    // 1. Sort the frequent words. For each lower count, find out how many words have it.
     let mut frequent = Vec::new();
-    let mut begins = vec![0u32; FEW]; // first how many words have a count, then where their bucket begins
+    let mut begins = vec![0u32; FEW]; // first how many words have a count, then the begin of its bucket
     for at in 0..words.len() as u32 {
         match begins.get_mut(bucket(at)) {
             Some(size) => *size += 1,
@@ -31,9 +31,9 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
             }
         }
     }
-    probe(frequent.len() * size_of::<u32>())?; // sorting takes half of it
+    probe(frequent.len() * size_of::<u32>())?; // sorting takes half as much
     frequent.sort_by_key(|&at| Reverse(words.count(at as usize)));
-    // 2. The buckets come after them, the highest count first.
+    // 2. Place the buckets after them, the highest count first.
     let mut begin = frequent.len() as u32;
     for size in begins.iter_mut().rev() {
         let end = begin + *size;
@@ -64,7 +64,7 @@ pub fn lay_out(
     for (symbol, (c, _)) in (1..).zip(accepted) {
         symbol_of[*c as usize] = symbol;
     }
-    // Words next to each other in this order go to different parts, so that the parts are alike.
+    // Words that are neighbours in this order go to different parts, so that all parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(accepted.len());
         let mut symbols: Vec<u32> = Vec::new();
@@ -76,7 +76,7 @@ pub fn lay_out(
             symbols.clear();
             symbols.grow(word.len())?;
             symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
-            // A character that is not accepted divides a word, and a single symbol never merges.
+            // A character that is not accepted divides a word. A symbol that is alone never merges.
             for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
                 part.push(run, count)?;
             }

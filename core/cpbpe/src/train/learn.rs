@@ -1,9 +1,9 @@
-//! Words -> characters and merges. `learn` in the reference explains what is learned; this file and `learner.rs` do it
-//! fast.
+//! Words -> characters and merges. `learn` in the reference explains what is learned. This file and `learner.rs` do the
+//! same, but fast.
 //!
 //! **Pairs that are no longer in the text** come last (see "Nothing is forgotten" in the reference). To know them,
-//! every pair must have been tracked from the start. For small texts this is done at once. For others it is rarely
-//! needed; if it is, everything starts again.
+//! every pair must have been tracked from the start. For small texts this is always done. For others these pairs are
+//! rarely needed; if they are, learning starts again and tracks every pair.
 
 use std::collections::HashSet;
 
@@ -68,15 +68,16 @@ pub fn learn(
     learned.merges.symbols.push(learned.characters.total);
     let accepted = &learned.characters.accepted[..];
 
-    // 2. Calculate how many merges are wanted.
+    // 2. Calculate how many merges are needed.
     let taken = if spec.auto_character_coverage { 0 } else { accepted.len() };
     let limit = spec.vocab_size.saturating_sub(spec.meta_pieces).saturating_sub(taken);
     if limit == 0 {
         return Ok(learned);
     }
 
-    // 3. Write the text as symbols. With little text, merges are small, and several parts would cost a fifth more. (Dividing
-    //    it up to the first merge and then making one part of all took as long, and a twelfth more memory.)
+    // 3. Write the text as symbols. With little text, merges are small, and having several parts would take a fifth
+    //    more time. (Dividing it up to the first merge and then making one part of it took as long, and a twelfth more
+    //    memory.)
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
@@ -106,8 +107,8 @@ pub fn learn(
 }
 
 impl Learner<'_, TrackedPairs> {
-    /// Merge until there are `limit` merges or no pair is left. Returns false if pairs must follow that are no longer
-    /// in the text, but not all of them were tracked.
+    /// Merge until there are `limit` merges or no pair is left. Returns false if the next pairs are no longer in the
+    /// text and not all of them were tracked.
     fn merge_all(&mut self, limit: usize, track_every_pair: bool, merges: &mut Merges) -> Result<bool, Error> {
         // 1. Count all pairs, and track those that are frequent enough.
         self.count_and_track(if track_every_pair { Some(0) } else { None })?;
@@ -123,7 +124,7 @@ impl Learner<'_, TrackedPairs> {
                 self.count_and_track(Some(self.next_threshold(merges.pieces.len(), limit)))?;
                 continue;
             };
-            // (While it is merged, the text of the next one is fetched.)
+            // (The text of the next pair is fetched while this one is merged.)
             if let Some(next) = self.tracked.likely_next() {
                 self.parts.iter().for_each(|part| part.fetch_first(next));
             }

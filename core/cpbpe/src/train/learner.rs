@@ -1,11 +1,11 @@
-//! Merging, whatever the pairs are and whichever is the best: the part that all kinds of models share.
+//! Merging: the part that all kinds of models share, whatever the pairs are and whichever of them is the best.
 //!
-//! **Few pairs are tracked.** A pair is most frequent at the start or, if a merge makes one of its symbols, right
-//! after that merge: from then on other merges can only take places away from it. So a pair that is rarer than a
-//! threshold at that moment cannot be the best one as long as the best is at least as frequent as the threshold, and
-//! needs neither a list of places nor an entry in the queue until then. When the best falls below the threshold, all
-//! pairs of the text are counted again, and tracked from a lower threshold. A good first guess makes this rare; a bad
-//! one only costs time.
+//! **Few pairs are tracked.** A pair is most frequent at the start or, if a merge makes one of its symbols, right after
+//! that merge: from then on, other merges can only take places away from it. So a pair that is rarer than a threshold
+//! at that moment cannot be the best one as long as the best is at least as frequent as the threshold. Until then it
+//! needs neither a list of places nor an entry in the queue. When the best pair falls below the threshold, all pairs of
+//! the text are counted again, and tracked from a lower threshold. A good first guess makes this rare; a bad one only
+//! takes more time.
 
 use crate::error::{Error, Halt};
 use crate::memory::zeros;
@@ -18,11 +18,11 @@ use crate::train::threads::in_threads;
 use crate::train::values::Tuning;
 use crate::watch::Monitor;
 
-/// A merge at more places than this in one part is done by several threads. (Starting a thread takes as long as a
-/// thousand places. A quarter of all places are in merges with more than this many.)
+/// A merge at more places than this in one part is divided among several threads. (Starting a thread takes as long as a
+/// thousand places. A quarter of all places are in merges with more places than this.)
 const PARALLEL: usize = 1 << 12;
 
-/// Pairs are fetched this many steps before they are looked up.
+/// The memory of pairs is prefetched this many steps before they are looked up.
 const AHEAD: usize = 8;
 
 /// The symbols of a text, and the pairs of them that are tracked.
@@ -35,7 +35,7 @@ pub trait Pairs {
     fn symbols(&self) -> usize;
     /// How many pairs were tracked since the last restart.
     fn count(&self) -> usize;
-    /// The numbers of all pairs.
+    /// The numbers of all tracked pairs.
     fn numbers(&self) -> &PairMap<PairNumber>;
     /// A pair.
     fn get(&self, number: PairNumber) -> TrackedPair;
@@ -59,9 +59,9 @@ pub struct Learner<'a, P> {
     pub parts: Vec<TextPart>,
     /// The symbols, and the pairs that can be merged next.
     pub tracked: P,
-    /// A guess, based on words, of how frequent the last merge will be.
+    /// An estimate, based on words, of how frequent the last merge will be.
     last_frequency: u64,
-    /// The changes of the last merge in all parts together, if there are several.
+    /// The changes of the last merge in all parts together, if there are several parts.
     changes: MergeChanges,
     /// The pairs of the last new symbol that are tracked from now on.
     new_pairs: NewPairs,
@@ -70,7 +70,7 @@ pub struct Learner<'a, P> {
 }
 
 impl<'a, P: Pairs> Learner<'a, P> {
-    /// Nothing is merged yet. `last_frequency`: a guess of how frequent the last merge will be.
+    /// A learner that has not merged anything. `last_frequency`: an estimate of how frequent the last merge will be.
     pub fn new(
         (vocab_size, least): (usize, u64),
         tuning: &'a Tuning,
@@ -95,7 +95,7 @@ impl<'a, P: Pairs> Learner<'a, P> {
         self.changes.add_symbol();
         self.new_pairs.clear();
 
-        // 2. Replace it in the text. (All parts are alike, so the first one tells how much there is to do.)
+        // 2. Replace it in the text. (All parts are alike, so the first one tells how much work there is.)
         let places = self.parts[0].listed(number);
         in_parts(&mut self.parts, places, |part| part.merge(merge, monitor))?;
 
@@ -143,10 +143,11 @@ impl<'a, P: Pairs> Learner<'a, P> {
         Ok(merged.weight)
     }
 
-    /// Count all pairs again, and track those that reach the given threshold, or else a guessed one.
+    /// Count all pairs again, and track those that reach the given threshold or, if none is given, an estimated one.
     pub fn count_and_track(&mut self, threshold: Option<u64>) -> Result<(), Error> {
         let monitor = self.monitor;
-        // 1. If a threshold is given, most pairs are too rare for it. Upper bounds show which; these are not counted.
+        // 1. If a threshold is given, most pairs are too rare for it. Upper bounds show which ones, and these are not
+        //    counted.
         let bounds = match threshold {
             Some(threshold) if threshold > 1 => Some((self.weight_bounds()?, threshold)),
             _ => None,
@@ -162,7 +163,8 @@ impl<'a, P: Pairs> Learner<'a, P> {
         let threshold = threshold.unwrap_or_else(|| self.first_threshold(&counts));
         self.tracked.restart(&counts, threshold)?;
         let numbers = self.tracked.numbers();
-        // (All parts are alike, and a sixteenth more is enough for nearly all places.)
+        // (All parts are alike. With a sixteenth more than an equal share, nearly all lists of places have enough
+        // room.)
         let parts = self.parts.len() as u32;
         let more = if parts == 1 { 0 } else { 16 };
         let mut rooms = zeros(self.tracked.count())?;
@@ -188,15 +190,15 @@ impl<'a, P: Pairs> Learner<'a, P> {
         Ok(bounds)
     }
 
-    /// A guess of how frequent the last merge will be. A guess that is too low costs less than one that is too high.
-    /// If words say nothing about it, frequencies still fall roughly like 1 / rank.
+    /// An estimate of how frequent the last merge will be. An estimate that is too low costs less time than one that is
+    /// too high. If the words do not help, frequencies still fall roughly like 1 / rank.
     fn first_threshold(&self, counts: &PairCounts) -> u64 {
         let total: u64 = counts.iter().map(|(_, _, occurrences)| occurrences.weight).sum();
         let pieces = self.vocab_size as u64;
         (total / pieces.max(1) / self.tuning.guess.max(1)).max(self.last_frequency).max(self.least)
     }
 
-    /// A lower threshold, after the last one was reached with only this many of `limit` merges.
+    /// A lower threshold, if only this many of `limit` merges were made before the last one was reached.
     pub fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
         let threshold = self.tracked.threshold();
         let lower = threshold as f64 * (merges as f64 / limit as f64).powf(1.5) / 2.0;
@@ -204,7 +206,7 @@ impl<'a, P: Pairs> Learner<'a, P> {
     }
 }
 
-/// Do something with each part, on threads if there are enough places to work on.
+/// Do some work on each part. If there are enough places to work on, threads are used.
 fn in_parts<F>(parts: &mut [TextPart], places: usize, work: F) -> Result<(), Error>
 where
     F: Fn(&mut TextPart) -> Result<(), Error> + Sync,

@@ -1,11 +1,11 @@
 //! Which strings can become pieces, and so where text can be cut before anything is counted.
 //!
 //! The tests contain the simple definition, `is_valid`, which goes through a string character by character. The code
-//! uses two faster forms: `PieceLimits::cuts` looks only at two neighbouring characters, and `PieceLimits::join` at
-//! the profiles of two valid pieces. The tests compare both with `is_valid`, on every string of a small alphabet and
-//! for every set of limits.
+//! uses two faster forms: `PieceLimits::cuts` looks only at two neighbouring characters, and `PieceLimits::join` at the
+//! profiles of two valid pieces. The tests compare both with `is_valid`, on every string over a small alphabet and for
+//! every set of limits.
 //!
-//! Text is compact here: a space stands for U+2581, and U+2581 for a space (which normalized text never contains).
+//! All text here is compact: a space stands for U+2581, and U+2581 for a space (which normalized text never contains).
 
 use crate::error::Halt;
 use crate::memory::zeros;
@@ -13,22 +13,22 @@ use crate::train::scripts::SCRIPTS;
 
 /// Stands for unknown characters, in compact text, too.
 pub const UNKNOWN: char = '\u{2585}';
-/// Replaces a symbol (`<s>`, a user-defined one ...).
+/// The character that replaces a symbol (`<s>`, a user-defined one ...).
 pub const BOUNDARY: char = '\u{1f}';
 /// U+2581 in compact text.
 pub const COMPACT_SPACE: char = ' ';
 /// A space in compact text.
 const PLAIN_SPACE: char = '\u{2581}';
 
-/// Everything about a character that matters here. Below `SCRIPTS_END` it is the number of a script, 0 for Common.
+/// All that matters here about a character. Classes below `SCRIPTS_END` are numbers of scripts; 0 is Common.
 pub type CharClass = u8;
 /// A character that is never in one piece with another.
 pub const ALWAYS_ALONE: CharClass = 255;
 /// U+2581.
 const SPACE: CharClass = 254;
-/// Goes with any script, and so does the character after it.
+/// A character that goes with any script. So does the character after it.
 const ANY_SCRIPT: CharClass = 253;
-/// Has the script of the character before it.
+/// A character that has the script of the one before it.
 const INHERITED: CharClass = 252;
 /// Classes below this one are scripts. Two neighbours of the same script are never cut apart.
 pub const SCRIPTS_END: CharClass = 252;
@@ -40,9 +40,9 @@ pub struct PieceLimits {
     pub max_sentencepiece_length: usize,
     /// All characters of a piece belong to one script.
     pub split_by_unicode_script: bool,
-    /// Digits count as a script of their own; otherwise they go with any script.
+    /// Digits count as a script of their own. If not set, they go with any script.
     pub split_by_number: bool,
-    /// A digit is always a piece of its own.
+    /// A digit is always a piece by itself.
     pub split_digits: bool,
     /// U+2581 occurs only at the start of a piece.
     pub split_by_whitespace: bool,
@@ -168,10 +168,10 @@ fn fill_scripts(classes: &mut [CharClass]) {
 pub struct PieceProfile {
     /// The length in code points; `u16::MAX` for a character that joins nothing.
     pub length: u16,
-    /// The script that a piece before this one has to pass on; INHERITED if any will do.
+    /// The script that a piece before this one has to pass on; INHERITED if it may be any.
     script_before: CharClass,
-    /// The script that this piece passes on: ANY_SCRIPT if the next piece is free, INHERITED if it passes on the one
-    /// that was passed to it.
+    /// The script that this piece passes on. ANY_SCRIPT if the next piece may have any; INHERITED if this piece passes
+    /// on the script that was passed to it.
     script_after: CharClass,
     /// Some character is U+2581.
     has_space: bool,

@@ -1,6 +1,6 @@
-//! Lines -> groups. Most lines are counted where they are: where normalizing does no more than put a space in front of
-//! a line, the newline before it is taken for that space. So there is nothing to copy, and no step for each line; where
-//! groups begin is found for 64 bytes together.
+//! Lines -> groups. Most lines are counted in place: if all that normalizing does to a line is put a space in front,
+//! the newline before the line is taken for that space. So nothing has to be copied, and there is no separate step for
+//! each line; the beginnings of groups are found for 64 bytes together.
 
 use memchr::{memchr, memrchr};
 
@@ -14,11 +14,11 @@ use crate::train::tallies::{SkipReason, Tallies};
 use crate::train::word_table::PADDING;
 use crate::watch::Monitor;
 
-/// This many bytes are looked at together.
+/// How many bytes are looked at together.
 const BLOCK: usize = 64;
 
 impl Cutter {
-    /// Count all sentences of whole lines. If it is stopped, only some of them are counted.
+    /// Count all sentences of whole lines. When it is stopped, only some of them have been counted.
     pub fn count_lines(&self, text: &[u8], worker: &mut Worker, monitor: &Monitor) -> Result<Tallies, Halt> {
         let mut tallies = Tallies::default();
         let facts = TextFacts::of(text);
@@ -28,7 +28,7 @@ impl Cutter {
             self.count_sentence(&text[..first], 1, facts, worker, &mut tallies, monitor)?;
             at = first + 1;
             while at <= last {
-                // Lines that stay as they are, and one that may not.
+                // Lines that stay as they are, followed by one that may change.
                 let changed = changes.next(text, at - 1, last);
                 let begin =
                     changed.map_or(last + 1, |place| memrchr(b'\n', &text[at..place]).map_or(at, |n| at + n + 1));
@@ -58,7 +58,7 @@ impl Cutter {
         Ok(tallies)
     }
 
-    /// Where the last sentence ends that begins in `text` before `end` (which is not 0).
+    /// Where the last sentence ends that begins before `end`, which is not 0.
     pub fn sentence_end(&self, text: &[u8], end: usize) -> usize {
         let mut end = memchr(b'\n', &text[end - 1..]).map_or(text.len(), |length| end + length);
         while self.spec.keep_newlines && text.get(end) == Some(&b'\n') {
@@ -74,7 +74,7 @@ impl Cutter {
         if !facts.clean || facts.may_be_reserved && self.spec.skip_reserved {
             return None;
         }
-        // (A block may be read at any place before the last newline, and what follows a word.)
+        // (A block may be read at any place before the last newline, and so may the PADDING bytes after a word.)
         let end = text.len().checked_sub(BLOCK + PADDING)?;
         let (first, last) = (memchr(b'\n', text)?, memrchr(b'\n', &text[..end])?);
         (first < last && !self.has_long_line(&text[..last])).then_some((changes, first, last))
@@ -83,7 +83,8 @@ impl Cutter {
     /// Whether a line is longer than sentences may be.
     fn has_long_line(&self, mut text: &[u8]) -> bool {
         let longest = self.spec.max_sentence_length;
-        // The last newline among as many bytes as a line may have, and one more, ends all lines that begin before it.
+        // A line may have `longest` bytes. The last newline in one more byte than that ends all lines that begin before
+        // it.
         while longest > 0 && text.len() > longest {
             match memrchr(b'\n', &text[..=longest]) {
                 Some(newline) => text = &text[newline + 1..],
@@ -121,7 +122,7 @@ impl Cutter {
                 begins &= (1 << (last - base)) - 1;
             }
             if base == first {
-                begins &= !1; // `begin` is there already
+                begins &= !1; // `begin` is known already
             }
             // 2. It ends where the next one begins.
             while begins != 0 {

@@ -7,14 +7,14 @@ use crate::train::pairs::{PairMap, SymbolNumber};
 /// How often something occurs in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occurrences {
-    /// Including every repetition of the words that it is in.
+    /// With every repetition of the words that contain it.
     pub weight: u64,
-    /// Counting each different word once: how many places of the array that holds the text.
+    /// With each different word counted once: the number of its places in the array that holds the text.
     pub places: u32,
 }
 
 impl Occurrences {
-    /// One place, in a word with this count.
+    /// The occurrences for one place, in a word with this count.
     #[inline]
     pub fn once(weight: u64) -> Occurrences {
         Occurrences { weight, places: 1 }
@@ -51,15 +51,16 @@ impl PairCounts {
     }
 }
 
-/// Upper bounds of the weights of pairs: the total weight of all pairs with the same hash. Late in training, most
-/// pairs occur only once or twice. The bounds separate them from those worth counting, in a fraction of the memory.
+/// Upper bounds of the weights of pairs: the total weight of all pairs with the same hash. Late in training, most pairs
+/// occur only once or twice. The bounds separate these from the pairs worth counting, and take a fraction of the
+/// memory.
 pub struct WeightBounds {
-    /// By hash; u32::MAX also stands for anything larger.
+    /// By hash; u32::MAX also stands for any larger weight.
     sums: Vec<u32>,
 }
 
 impl WeightBounds {
-    /// For hashes of this many bits (1 to 63).
+    /// Bounds for hashes of this many bits (1 to 63).
     pub fn new(bits: u32) -> Result<WeightBounds, Halt> {
         Ok(WeightBounds { sums: zeros(1 << bits)? })
     }
@@ -71,14 +72,14 @@ impl WeightBounds {
         self.sums[bucket] = self.sums[bucket].saturating_add(weight.try_into().unwrap_or(u32::MAX));
     }
 
-    /// Whether a pair can weigh this much.
+    /// Whether a pair may weigh this much.
     #[inline]
     pub fn may_reach(&self, left: SymbolNumber, right: SymbolNumber, weight: u64) -> bool {
         let sum = self.sums[self.bucket(left, right)];
         sum == u32::MAX || u64::from(sum) >= weight
     }
 
-    /// Add the bounds of another part of the text, which must be for hashes of as many bits.
+    /// Add the bounds of another part of the text, whose hashes must have the same number of bits.
     pub fn absorb(&mut self, other: &WeightBounds) {
         for (sum, more) in self.sums.iter_mut().zip(&other.sums) {
             *sum = sum.saturating_add(*more);

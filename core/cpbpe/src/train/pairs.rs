@@ -1,4 +1,4 @@
-//! Data by symbol and by pair of symbols: the text of each symbol, and tables in which pairs are looked up.
+//! Data by symbol and by pair of symbols: the text of each symbol, and tables for looking up pairs.
 
 use std::cmp::Ordering;
 
@@ -7,11 +7,10 @@ use crate::memory::filled;
 use crate::memory::prefetch;
 use crate::watch::NO_CHECK;
 
-/// The number of a symbol. 1 and up are the accepted characters, in their order; after them come the symbols that
-/// merges make.
+/// The number of a symbol. Numbers from 1 on are the accepted characters, in their order; after them come the symbols
+/// that merges make.
 pub type SymbolNumber = u32;
-/// Marks places without a symbol: between words, and in place of each character that was not accepted. Nothing merges
-/// with it.
+/// Marks places without a symbol: between words, and in place of each character that was not accepted. It never merges.
 pub const NO_SYMBOL: SymbolNumber = 0;
 
 /// The number of a tracked pair.
@@ -63,15 +62,15 @@ impl SymbolTexts {
 /// Pairs of two symbols below this one are looked up by index, not by hash. They are the most frequent characters.
 const DENSE: SymbolNumber = 1 << 8;
 
-/// A table by pair. Entries are never removed.
+/// A table with a value for each pair. Entries are never removed.
 #[derive(Clone)]
 pub struct PairMap<V> {
     /// The value of a pair that is not in the table.
     absent: V,
     /// The values of pairs of two frequent characters.
     dense: Vec<V>,
-    /// A hash table of the others, with open addressing: both symbols as one number, and the value. The number is 0
-    /// in an empty slot; no pair has it, because no symbol is 0.
+    /// A hash table of the others, with open addressing: both symbols as one number, and the value. In an empty slot
+    /// the number is 0, which no pair has, because no symbol is 0.
     slots: Vec<(u64, V)>,
     /// How many slots are used.
     taken: usize,
@@ -92,7 +91,7 @@ impl<V: Copy + PartialEq> PairMap<V> {
         }
     }
 
-    /// Fetch the place where a pair is, or would be.
+    /// Prefetch the place where a pair is, or would be.
     #[inline]
     pub fn fetch(&self, left: SymbolNumber, right: SymbolNumber) {
         prefetch(self.slots.as_ptr().wrapping_add(self.first_slot(packed(left, right))));
@@ -128,7 +127,7 @@ impl<V: Copy + PartialEq> PairMap<V> {
     /// The slot at which a pair is looked for first.
     #[inline]
     fn first_slot(&self, pair: u64) -> usize {
-        // Symbols are small numbers that we assign ourselves, so nobody can choose them to collide.
+        // Symbols are small numbers that this code assigns itself, so nobody can choose them to collide.
         let hash = pair.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (hash ^ hash >> 32) as usize & (self.slots.len() - 1)
     }

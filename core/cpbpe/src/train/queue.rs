@@ -17,7 +17,8 @@ pub struct TrackedPair {
     pub frequency: u64,
 }
 
-/// A pair in the queue. The best has the highest frequency, then the fewest characters, then the smallest text.
+/// A pair in the queue. The best has the highest frequency; among several, the fewest characters; then the smallest
+/// text.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuedPair {
     /// How often it occurred in the text when this entry was made.
@@ -41,9 +42,9 @@ impl QueuedPair {
     }
 }
 
-/// A heap with the best pair on top. Once a pair is in it, its frequency only falls. So when a pair reaches the top,
-/// its frequency is compared with the true one, and if that has fallen, the pair is put back. (The heap of the
-/// standard library cannot be used, because comparing two pairs needs the texts of symbols.)
+/// A heap with the best pair on top. While a pair is in it, its frequency can only fall. So when a pair reaches the
+/// top, the frequency it had is compared with the true one, and if that is lower, the pair is put back. (The heap of
+/// the standard library cannot be used, because comparing two pairs needs the texts of symbols.)
 #[derive(Default)]
 pub struct PairQueue {
     /// No pair is better than the one at half its index.
@@ -59,8 +60,8 @@ impl PairQueue {
             Ordering::Greater => false,
             Ordering::Equal => {
                 let (a, b) = (&pairs[a.number as usize], &pairs[b.number as usize]);
-                // Two pairs have the same text only if their frequency is 0 (see "There are no ties" in the
-                // reference), and then it does not matter which comes first.
+                // Two pairs have the same text only if their frequency is 0 (see "There are no ties" in the reference),
+                // and then it does not matter which of them comes first.
                 texts.compare((a.left, a.right), (b.left, b.right)) == Ordering::Less
             }
         }

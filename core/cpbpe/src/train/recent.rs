@@ -1,5 +1,6 @@
-//! A small memory of short words that were seen recently, each with its count since it entered. Most of a text are the
-//! same few words, and this memory stays in a near cache. A word that is pushed out by another one is handed back.
+//! A small memory of short words that were seen recently, each with its count since it entered. Most of a text consists
+//! of the same few words, and this memory stays in a near cache. A word that is pushed out by another one is handed
+//! back.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -13,7 +14,7 @@ pub const SHORT: usize = 16;
 pub struct RecentWord {
     /// Its bytes, padded with zeros.
     pub bytes: [u64; 2],
-    /// Its length; 0 for none.
+    /// Its length; 0 if there is no word.
     pub length: u64,
     /// How often it was seen.
     pub count: u64,
@@ -68,16 +69,16 @@ impl WordHash {
     }
 }
 
-/// This many words come before they are looked for together, when their places are in a near cache.
+/// This many words are collected before they are looked up together. By then their places are in a near cache.
 pub const BATCH: usize = 32;
 
 /// The words seen recently, by hash.
 pub struct Recent {
-    /// There is room for 2 ** this many words.
+    /// The memory has room for 2 ** this many words.
     bits: u32,
-    /// Empty until the first word comes.
+    /// Empty until the first word is counted.
     words: Vec<RecentWord>,
-    /// Words that have come and were not looked for yet, with their places.
+    /// Words that were added and not looked up yet, with their places.
     coming: Vec<(usize, RecentWord)>,
 }
 
@@ -87,7 +88,7 @@ impl Recent {
         Recent { bits, words: Vec::new(), coming: Vec::with_capacity(BATCH) }
     }
 
-    /// Count a word later. Returns whether it is time to `settle`.
+    /// Add a word, to be counted by `settle`. Returns whether it is time to call that.
     #[inline]
     pub fn add(&mut self, hash: u64, word: RecentWord) -> bool {
         let place = (hash >> (64 - self.bits)) as usize;
@@ -96,7 +97,7 @@ impl Recent {
         self.coming.len() == BATCH
     }
 
-    /// Count the words that have come. Appends those that they push out, at most BATCH.
+    /// Count the words that were added. Appends the words that they push out, at most BATCH, to `pushed_out`.
     #[inline]
     pub fn settle(&mut self, pushed_out: &mut Vec<RecentWord>) {
         if self.words.is_empty() {
@@ -115,7 +116,7 @@ impl Recent {
         }
     }
 
-    /// Forget all words, and append them to a list.
+    /// Empty the memory, and append its words to a list.
     pub fn take(&mut self, all: &mut Vec<RecentWord>) {
         self.settle(all);
         all.extend(std::mem::take(&mut self.words).into_iter().filter(|word| word.length > 0));
@@ -128,8 +129,8 @@ pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// The first `length` bytes at `at`, at most 16, as two numbers. There must be 16 bytes, even if the word is shorter:
-/// one load and a mask need no branch that depends on the length, and lengths are hard to predict.
+/// The first `length` bytes at `at`, at most 16, as two numbers. 16 bytes must be there, even if the word is shorter:
+/// one load and a mask need no branch on the length, and lengths are hard to predict.
 #[inline]
 pub fn load(bytes: &[u8], at: usize, length: usize) -> [u64; 2] {
     let block = &bytes[at..at + SHORT];

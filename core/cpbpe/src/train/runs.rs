@@ -24,8 +24,8 @@ impl Runs {
         }
     }
 
-    /// The run that contains `place`, given one that does not begin later. If places ascend, it is usually the same
-    /// one again.
+    /// The run that contains `place`, given a run that does not begin after it. If places ascend, the result is usually
+    /// the given run.
     #[inline]
     pub fn find(&self, from: usize, place: u32) -> usize {
         match self.runs.get(from + 1) {
@@ -40,7 +40,7 @@ impl Runs {
         self.runs[run].count
     }
 
-    /// The same as `find`, by doubling steps and then a binary search.
+    /// The same as `find`, with steps that double and then a binary search.
     fn find_after(&self, from: usize, place: u32) -> usize {
         let mut step = 1;
         while self.runs.get(from + step).is_some_and(|run| run.begin <= place) {

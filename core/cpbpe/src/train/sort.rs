@@ -1,5 +1,5 @@
-//! Tables of words -> one sorted list of words. The words of a table are compact, but they are sorted by the bytes of
-//! their real text, which has U+2581 in place of spaces.
+//! Tables of words -> one sorted list of words. The words in a table are compact, but they are sorted by the bytes of
+//! their real text, in which U+2581 takes the place of spaces.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,10 +16,10 @@ use crate::watch::Monitor;
 
 /// Fewer words than this are not worth a thread.
 const PARALLEL: usize = 1 << 15;
-/// The record of the word this many words ahead is fetched while words are written.
+/// While words are written, the record of the word this many words ahead is prefetched.
 const AHEAD: usize = 16;
 
-/// A word of a table that is being sorted: how it begins, and where it is.
+/// A word of a table that is being sorted: the beginning of its text, and its place.
 #[derive(Clone, Copy)]
 struct WordPrefix {
     /// The first 16 bytes of its real text, which decide nearly all comparisons.
@@ -28,31 +28,31 @@ struct WordPrefix {
     place: usize,
 }
 
-/// The sorted words of a table. Most words begin with a space. They form a list of their own, sorted by what comes after
-/// the space, so that the prefix says more about them.
+/// The sorted words of a table. Most words begin with a space. These have a list of their own, in which they are sorted
+/// by the text after the space, so that the prefix covers more of it.
 struct SortedTable {
     table: WordTable,
     /// Words that do not begin with a space.
     unspaced: Vec<WordPrefix>,
-    /// Words that do.
+    /// Words that begin with a space.
     spaced: Vec<WordPrefix>,
 }
 
 /// A part of the sorted words of each table.
 type Slices<'a> = Vec<(&'a WordTable, &'a [WordPrefix])>;
 
-/// All words of several tables, sorted, with the counts added up. With `COMPACT` the words are compact; otherwise they are
-/// what they are, any bytes.
+/// All words of several tables, sorted, with their counts added up. With `COMPACT` the words are compact; otherwise
+/// they can be any bytes.
 ///
-/// Each thread sorts a table, and then they are merged, each thread a range of the words. (With one list of all tables,
-/// which only the sorting itself divided among threads, two threads took 1.7 times as long for 20 MB of text, 2.3 times for
-/// 250 MB.)
+/// Each thread sorts a table. Then the tables are merged: each thread merges a range of the words. (With one list of
+/// all tables, of which only the sorting was divided among threads, two threads took 1.7 times as long for 20 MB of
+/// text, and 2.3 times for 250 MB.)
 pub fn sorted<const COMPACT: bool>(tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> Result<Words, Error> {
     // 1. Sort each table.
     let sort_table = |table| SortedTable::of::<COMPACT>(table, monitor);
     let lists: Vec<SortedTable> = in_threads(tables, sort_table).into_iter().collect::<Result<_, _>>()?;
-    // 2. All words of the second lists begin with U+2581 (or a space), and none of the first do. So the whole second
-    //    lists go between two words of the first.
+    // 2. All words of the second lists begin with U+2581 (or a space), and no words of the first lists do. So all of
+    //    the second lists belong between two words of the first lists.
     let space = match COMPACT {
         true => u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104,
         false => u128::from(b' ') << 120,
@@ -73,7 +73,7 @@ pub fn sorted<const COMPACT: bool>(tables: Vec<WordTable>, threads: usize, monit
     Words::concatenated(parts)
 }
 
-/// How many words of a sorted list have a smaller prefix.
+/// How many words of a sorted list have a lower prefix.
 fn lower_bound(words: &[WordPrefix], prefix: u128) -> usize {
     words.partition_point(|word| word.prefix < prefix)
 }
@@ -97,15 +97,15 @@ impl SortedTable {
     }
 }
 
-/// The first 16 bytes of the real text of a word, padded with zeros. (In compact words U+0000 is always a word of its
-/// own, so a zero after the first byte is padding. Others with equal prefixes are compared as a whole.)
+/// The first 16 bytes of the real text of a word, padded with zeros. (In compact words U+0000 is always a word by
+/// itself, so a zero after the first byte is padding. Other words with equal prefixes are compared as a whole.)
 #[inline]
 fn prefix<const COMPACT: bool>(word: &[u8], scratch: &mut Vec<u8>) -> u128 {
     let first = &word[..word.len().min(16)];
     let mut bytes = [0; 16];
     if COMPACT && first.iter().any(|&byte| byte == b' ' || byte == SPACE[0]) {
         scratch.clear();
-        // Two more bytes, because U+2581 has three, and its first byte may be the last that counts.
+        // Two more bytes are needed, because U+2581 has three, and its first byte may be the last that counts.
         swap_spaces(&word[..word.len().min(18)], scratch);
         let length = scratch.len().min(16);
         bytes[..length].copy_from_slice(&scratch[..length]);
@@ -121,8 +121,8 @@ fn compare<const COMPACT: bool>(left: &[u8], right: &[u8]) -> Ordering {
         return left.cmp(right);
     }
     let same = common_length(left, right);
-    // Where they first differ, a space counts as the three bytes that it stands for. If one of them has a space
-    // there, a character begins there in the other one, too.
+    // At the first difference, a space counts as the three bytes that it stands for. If one word has a space there, a
+    // character begins there in the other word, too.
     let head = |word: &[u8]| match word.first() {
         Some(b' ') => [SPACE[0], SPACE[1], SPACE[2]],
         _ => [0, 1, 2].map(|at| word.get(at).copied().unwrap_or(0)),
@@ -130,7 +130,7 @@ fn compare<const COMPACT: bool>(left: &[u8], right: &[u8]) -> Ordering {
     head(&left[same..]).cmp(&head(&right[same..]))
 }
 
-/// How two words of the same kind of list compare, each given with its table.
+/// How two words of lists of the same kind compare, each given with its table.
 #[inline]
 fn order<const COMPACT: bool>(a: (&WordTable, &WordPrefix), b: (&WordTable, &WordPrefix)) -> Ordering {
     match a.1.prefix.cmp(&b.1.prefix) {
@@ -139,7 +139,7 @@ fn order<const COMPACT: bool>(a: (&WordTable, &WordPrefix), b: (&WordTable, &Wor
     }
 }
 
-/// Sort by halves. If the work is stopped, the order is left unfinished.
+/// Sort by halves. If the work is stopped, the list is only partly in order.
 fn sort<F>(prefixes: &mut [WordPrefix], order: &F, monitor: &Monitor)
 where
     F: Fn(&WordPrefix, &WordPrefix) -> Ordering,
@@ -148,8 +148,9 @@ where
         return;
     }
     if prefixes.len() < CHECK_INTERVAL * 4 {
-        // First by the prefixes alone, which needs no branches, then those that are equal. (In one go, with a branch in
-        // every comparison, it took 181 million instructions for 10 MB of text; now 73.)
+        // Sort by the prefixes alone first, which needs no branches, and then sort those with equal prefixes. (In a
+        // single sort, which needs a branch in every comparison, 10 MB of text took 181 million instructions; now it
+        // takes 73.)
         prefixes.sort_unstable_by_key(|word| word.prefix);
         for equal in prefixes.chunk_by_mut(|a, b| a.prefix == b.prefix).filter(|equal| equal.len() > 1) {
             equal.sort_unstable_by(order);
@@ -163,12 +164,12 @@ where
     sort(high, order, monitor);
 }
 
-/// Merge the sorted words of tables, into as many lists as there are threads.
+/// Merge the sorted words of several tables into as many lists as there are threads.
 fn write<const COMPACT: bool>(lists: &Slices, threads: usize, monitor: &Monitor) -> Result<Vec<Words>, Error> {
     let Some((_, longest)) = lists.iter().max_by_key(|(_, words)| words.len()) else { return Ok(Vec::new()) };
     let parts = if longest.len() < PARALLEL { 1 } else { threads.max(1) };
-    // Divide the words by their prefixes, so that equal ones stay together. All tables are from the same text, so what
-    // divides the longest list into equal parts does so with the others, nearly.
+    // Divide the words by their prefixes, so that equal words stay together. All tables come from the same text, so
+    // prefixes that divide the longest list into equal parts do nearly the same with the others.
     let cut = |number: usize| match number {
         0 => vec![0; lists.len()],
         number if number == parts => lists.iter().map(|(_, words)| words.len()).collect(),
@@ -189,10 +190,10 @@ fn write<const COMPACT: bool>(lists: &Slices, threads: usize, monitor: &Monitor)
     in_threads(0..parts, write_part).into_iter().collect()
 }
 
-/// The part of a table's sorted words that is not written yet.
+/// The sorted words of a table, as far as they are not written yet.
 struct Merging<'a> {
     table: &'a WordTable,
-    /// All sorted words,
+    /// All its sorted words,
     words: &'a [WordPrefix],
     /// and which of them are left.
     left: Range<usize>,
@@ -210,7 +211,7 @@ impl<'a> Merging<'a> {
         self.words.get(self.left.start).filter(|_| !self.left.is_empty())
     }
 
-    /// Take the next word, and say how often it was counted.
+    /// Take the next word. Returns how often it was counted.
     #[inline]
     fn take(&mut self) -> u64 {
         if let Some(later) = self.words.get(self.left.start + AHEAD) {
@@ -222,8 +223,8 @@ impl<'a> Merging<'a> {
     }
 }
 
-/// Merge the words that are left of several tables, adding up the counts of equal ones. (As many tables are looked at for
-/// every word as there are threads, but that is no more than all words for each thread.)
+/// Merge the remaining words of several tables, adding up the counts of equal words. (For every word that is written,
+/// as many tables are looked at as there are threads, but that adds up to no more than all words for each thread.)
 fn merge<const COMPACT: bool>(merging: &mut [Merging], monitor: &Monitor) -> Result<Words, Error> {
     let most: usize = merging.iter().map(|table| table.left.len()).sum();
     let mut words = Words::default();
@@ -234,7 +235,7 @@ fn merge<const COMPACT: bool>(merging: &mut [Merging], monitor: &Monitor) -> Res
         if step % CHECK_INTERVAL == 0 {
             monitor.check()?;
         }
-        // 1. The smallest of the first words.
+        // 1. Find the smallest of the first words.
         let firsts = merging.iter().filter_map(|list| Some((list.table, list.first()?)));
         let Some((table, &word)) = firsts.min_by(|&a, &b| order::<COMPACT>(a, b)) else { break };
         // 2. Write it.
@@ -245,7 +246,7 @@ fn merge<const COMPACT: bool>(merging: &mut [Merging], monitor: &Monitor) -> Res
         } else {
             words.blob.extend_from_slice(text);
         }
-        // 3. Take it from all tables.
+        // 3. Remove it from all tables that have it.
         let mut count = 0u64;
         for list in merging.iter_mut() {
             let is_same = |first: &WordPrefix| first.prefix == word.prefix && list.table.get(first.place).0 == text;

@@ -1,4 +1,4 @@
-//! How many sentences a counter was given, and which ones it skipped and why. Nothing is dropped silently.
+//! How many sentences a counter was given, which of them it skipped, and why. Nothing is dropped silently.
 
 /// How many skipped sentences are kept as examples for each reason.
 const EXAMPLES: usize = 5;
@@ -8,13 +8,13 @@ const EXAMPLE_BYTES: usize = 200;
 /// Why a sentence is skipped, in the order of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It is empty.
+    /// The sentence is empty.
     Empty,
-    /// It is longer than the limit.
+    /// The sentence is longer than the limit.
     TooLong,
-    /// It contains U+2585.
+    /// The sentence contains U+2585.
     Reserved,
-    /// Nothing is left of it after normalization.
+    /// Nothing is left of the sentence after normalization.
     Blank,
 }
 
@@ -26,24 +26,24 @@ impl SkipReason {
 /// The sentences that were skipped for one reason.
 #[derive(Clone, Debug, Default)]
 pub struct Skipped {
-    /// How many.
+    /// How many there were.
     pub sentences: u64,
     /// Their total bytes.
     pub bytes: u64,
-    /// The first few: index and beginning.
+    /// The first few of them: the index of each, and how it begins.
     pub examples: Vec<(u64, Vec<u8>)>,
 }
 
 /// The sentences that a counter was given.
 #[derive(Clone, Debug, Default)]
 pub struct Tallies {
-    /// All sentences, including skipped ones.
+    /// How many sentences there were, including skipped ones.
     pub sentences: u64,
-    /// The bytes in them.
+    /// How many bytes they have.
     pub bytes: u64,
-    /// The skipped ones, for each `SkipReason`.
+    /// The skipped sentences, for each `SkipReason`.
     pub skipped: [Skipped; 4],
-    /// How many are not UTF-8, skipped ones not included.
+    /// How many sentences are not UTF-8, not including skipped ones.
     pub broken: u64,
 }
 
@@ -66,7 +66,7 @@ impl Tallies {
         }
     }
 
-    /// Add the tallies of the sentences that came after these.
+    /// Add the tallies of sentences that came after these.
     pub fn append(&mut self, later: Tallies) {
         for (skipped, more) in self.skipped.iter_mut().zip(later.skipped) {
             skipped.sentences += more.sentences;

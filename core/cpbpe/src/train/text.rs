@@ -4,10 +4,10 @@
 //! first and the last of them hold it, and those between have no meaning. So both neighbours of a symbol are found
 //! without links, and a merge writes three places, mostly in one cache line. It follows that:
 //! * The symbol that ends before place p is `text[p - 1]`; the one that begins after a symbol at p is at `p + length`.
-//! * Once a symbol that began at some place has been merged, that place never holds the same symbol again: if it was
-//!   the left half of the merge, the place holds the new symbol; if it was the right half, NO_SYMBOL or, if it was the
-//!   last place, the new symbol. So lists of places may keep places where the pair no longer is, because the text
-//!   shows that.
+//! * Once a symbol that began at some place has been merged, that place never holds the same symbol again. If the
+//!   symbol was the left half of the merge, the place holds the new symbol. If it was the right half, the place holds
+//!   NO_SYMBOL or, if it is the last one, the new symbol. So a list of places may keep places that no longer have the
+//!   pair, because the text shows which ones these are.
 
 use crate::error::{Error, Halt};
 use crate::memory::prefetch;
@@ -19,8 +19,8 @@ use crate::train::runs::Runs;
 use crate::train::threads::CHECK_INTERVAL;
 use crate::watch::Monitor;
 
-/// The text is fetched this many places before it is changed, so that the processor does not have to wait for memory. (When
-/// 32 places were fetched and then worked on, learning took 1.1 times as long.)
+/// The text is prefetched this many places before it is changed, so that the processor does not have to wait for
+/// memory. (Prefetching 32 places and then working on all of them made learning take 1.1 times as long.)
 const AHEAD: usize = 32;
 
 /// One part of the text.
@@ -32,7 +32,7 @@ pub struct TextPart {
     runs: Runs,
     /// The length of each symbol, in characters.
     lengths: Vec<u32>,
-    /// For each tracked pair, the places where it is or was, ascending.
+    /// For each tracked pair, the places where it is or was, in ascending order.
     places: Vec<Vec<u32>>,
     /// The changes of the last merge.
     pub changes: MergeChanges,
@@ -55,7 +55,7 @@ impl TextPart {
         part
     }
 
-    /// Append a word. Words are appended in the order of their counts. An error if the part is full.
+    /// Append a word. Words must be appended in the order of their counts. Fails if the part is full.
     pub fn push(&mut self, word: &[SymbolNumber], count: u64) -> Result<(), Error> {
         if u32::try_from(self.text.len() + word.len() + 1).is_err() {
             return Err(Error::TextTooLong);
@@ -77,7 +77,7 @@ impl TextPart {
         self.places[number as usize].len()
     }
 
-    /// Upper bounds of the weights of all pairs, by hashes of this many bits (1 to 63).
+    /// Upper bounds of the weights of all pairs, for hashes of this many bits (1 to 63).
     pub fn weight_bounds(&self, bits: u32, monitor: &Monitor) -> Result<WeightBounds, Error> {
         let mut bounds = WeightBounds::new(bits)?;
         self.each_pair(monitor, |left, right, _, weight| {
@@ -87,7 +87,7 @@ impl TextPart {
         Ok(bounds)
     }
 
-    /// The first place that still has the pair `number`, if one of the listed ones at `looked` or later has it. `looked`
+    /// The first place that still has the pair `number`, among the places of its list from index `looked` on. `looked`
     /// becomes the index of that place: no place before it will ever have the pair again.
     pub fn first_place(&self, number: PairNumber, pair: [SymbolNumber; 2], looked: &mut u32) -> Option<u32> {
         let [left, right] = pair;
@@ -99,9 +99,9 @@ impl TextPart {
         Some(places[at])
     }
 
-    /// Count all pairs; if bounds are given, leave out pairs that cannot reach a threshold.
+    /// Count all pairs. If bounds are given, leave out pairs that cannot reach a threshold.
     pub fn count_pairs(&self, bounds: Option<(&WeightBounds, u64)>, monitor: &Monitor) -> Result<PairCounts, Error> {
-        probe(1 << 20)?; // what an empty table takes
+        probe(1 << 20)?; // the memory of an empty table
         let mut counts = PairCounts::default();
         self.each_pair(monitor, |left, right, _, weight| {
             if bounds.is_none_or(|(bounds, threshold)| bounds.may_reach(left, right, threshold)) {
@@ -112,8 +112,8 @@ impl TextPart {
         Ok(counts)
     }
 
-    /// Forget which pairs were tracked, and track those that have a number, an index into `rooms`, which says how many
-    /// places they have, about.
+    /// Forget which pairs were tracked, and track those that have a number. The number is an index into `rooms`, which
+    /// says for about how many places each list needs room.
     pub fn track_all(&mut self, numbers: &PairMap<PairNumber>, rooms: &[u32], monitor: &Monitor) -> Result<(), Error> {
         let mut places: Vec<Vec<u32>> = with_room(rooms.len())?;
         for &room in rooms {
@@ -132,13 +132,13 @@ impl TextPart {
         Ok(())
     }
 
-    /// Fetch the text at these places.
+    /// Prefetch the text at these places.
     #[inline]
     fn fetch(&self, places: &[u32]) {
         places.iter().for_each(|&place| prefetch(self.text.as_ptr().wrapping_add(place as usize)));
     }
 
-    /// Fetch the text at the first places of a pair that will probably be merged next.
+    /// Prefetch the text at the first places of a pair that will probably be merged next.
     #[inline]
     pub fn fetch_first(&self, number: PairNumber) {
         if let Some(places) = self.places.get(number as usize) {
@@ -162,11 +162,11 @@ impl TextPart {
             if at % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }
-            // 1. Fetch a later place.
+            // 1. Prefetch a later place.
             if let Some(later) = places.get(at + AHEAD..at + AHEAD + 1) {
                 self.fetch(later);
             }
-            // 2. Check that the pair is still here. Another pair may have been merged here, or this one overlaps
+            // 2. Check that the pair is still here. Another pair may have been merged here, or this pair overlaps
             //    itself, as in aaa.
             let place = places[at];
             let begin = place as usize;
@@ -200,7 +200,7 @@ impl TextPart {
         Ok(())
     }
 
-    /// Track new pairs of the symbol that the last merge made: list their places.
+    /// Track new pairs that contain the symbol made by the last merge: list their places.
     pub fn track_new(&mut self, merge: Merge, pairs: &NewPairs, monitor: &Monitor) -> Result<(), Error> {
         let merged = std::mem::take(&mut self.merged);
         let Some(last) = pairs.last() else { return Ok(()) };
@@ -223,7 +223,7 @@ impl TextPart {
             self.numbers_before[merge.new as usize] = number;
             self.places[number as usize] = with_room(new_beside_new as usize)?;
         }
-        // 2. Go through the places of the new symbol, and look at its neighbours.
+        // 2. Go through the places of the new symbol, and look at the neighbours.
         let length = self.lengths[merge.new as usize];
         for (at, &place) in merged.iter().enumerate() {
             if at % CHECK_INTERVAL == 0 {
@@ -281,7 +281,7 @@ impl TextPart {
                 at += 1;
                 continue;
             }
-            // One word, to its end.
+            // Go through one word, to its end.
             run = self.runs.find(run, at as u32);
             let weight = self.runs.count(run);
             loop {
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(pairs(&part), [(A, B, 5), (B, B, 9), (NEW, A, 5), (NEW, NEW, 5)]);
         assert_eq!(part.changes.merged, Occurrences { weight: 10, places: 2 });
         assert_eq!(part.changes.new_beside_new, Occurrences::once(5));
-        // Both were followed by an a; the first one only for a moment.
+        // Both symbols were followed by an a; the first one only for a moment.
         assert_eq!(part.changes.after.get(A), Occurrences { weight: 10, places: 2 });
         assert_eq!(part.changes.before.iter().count(), 0);
     }

@@ -1,4 +1,4 @@
-//! Threads for one call: none outlives it.
+//! Threads for one call: all of them have ended when it returns.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,8 +7,8 @@ use crate::watch::may_start_threads;
 /// Loops ask their monitor whether to go on once in this many steps.
 pub const CHECK_INTERVAL: usize = 1 << 16;
 
-/// Do the work with each item, with the first one here and with each other in a thread of its own, or here if no thread
-/// can be started. The results are in the order of the items. If the work panics, so does this.
+/// Do the work for each item: for the first one here, for each other one in a thread of its own, or here if no thread
+/// can be started. The results are in the order of the items. If the work panics, so does this function.
 pub fn in_threads<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
     let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let work = |item: &Mutex<Option<I>>| item.lock().unwrap_or_else(PoisonError::into_inner).take().map(&work);

@@ -1,7 +1,7 @@
 //! The pairs that are tracked during merging, each with its frequency, and which of them is the best.
 //!
-//! `Tracked` is what all kinds of models share. A `Ranking` is what differs: `PieceRanking` here is that of the
-//! SentencePiece family, `bytes/tracked.rs` has that of byte-level models.
+//! `Tracked` is the part that all kinds of models share. A `Ranking` is the part that differs: `PieceRanking` here is
+//! that of the SentencePiece family, and `bytes/tracked.rs` has that of byte-level models.
 
 use crate::error::Halt;
 use crate::memory::Grow;
@@ -24,7 +24,7 @@ pub trait Ranking {
     fn clear(&mut self);
     /// Put a pair into the queue.
     fn push(&mut self, number: PairNumber, pairs: &[TrackedPair], texts: &SymbolTexts) -> Result<(), Halt>;
-    /// Take out the best pair, or one that has become rarer than `cutoff` and stood before it in the queue.
+    /// Take out the best pair, or a pair that has become rarer than `cutoff` and came before the best one in the queue.
     fn pop(
         &mut self,
         pairs: &[TrackedPair],
@@ -36,31 +36,32 @@ pub trait Ranking {
 
 /// All symbols, and the pairs of them that are tracked.
 pub struct Tracked<R> {
-    /// Knows which pairs can be merged, and has a queue of those that are at least as frequent as `cutoff`; some may have
-    /// become rarer since.
+    /// Decides which pairs can be merged, and has a queue of the pairs that were at least as frequent as `cutoff`. Some
+    /// may have become rarer since.
     pub ranking: R,
     /// The text of every symbol.
     texts: SymbolTexts,
-    /// By number, all pairs that were tracked since the last restart, including merged ones.
+    /// By number, all pairs that have been tracked since the last restart, including merged ones.
     pairs: Vec<TrackedPair>,
     /// The numbers of the pairs.
     numbers: PairMap<PairNumber>,
-    /// The pairs that can be merged and are not in the queue, in no order.
+    /// The pairs that can be merged and are not in the queue, in no particular order.
     ///
-    /// All of these are rarer than `cutoff`: pairs only become rarer. So as long as the best of the queue reaches the
-    /// cutoff, it is the best of all. When none does, the cutoff is lowered, and what reaches it enters the queue. Most
-    /// pairs become rarer before their turn comes, many of them rarer than the threshold. A queue of all pairs took
-    /// megabytes, out of which entries were moved down again and again. (With this, the instructions for it fell from
-    /// 165 to 114 million for 10 MB of text, and most of them stay in a near cache.)
+    /// All of these are rarer than `cutoff`, because pairs only become rarer. So as long as the best pair of the queue
+    /// reaches the cutoff, it is the best of all. If none does, the cutoff is lowered, and the pairs that reach it
+    /// enter the queue. Most pairs become rarer before their turn comes, many of them rarer than the threshold. A queue
+    /// of all pairs took megabytes, and its entries had to be moved down again and again. (With this list, the
+    /// instructions for the queue fell from 165 to 114 million for 10 MB of text, and most of the queue stays in a near
+    /// cache.)
     waiting: Vec<PairNumber>,
     /// See `waiting`.
     cutoff: u64,
-    /// Rarer pairs are not tracked. If it is 0, even pairs that no longer occur are tracked.
+    /// Rarer pairs are not tracked. If this is 0, even pairs that no longer occur are tracked.
     threshold: u64,
 }
 
 impl<R: Ranking> Tracked<R> {
-    /// No pairs yet, of symbols with these texts, the first of which is that of NO_SYMBOL.
+    /// No pairs yet, for symbols with these texts. The first text is that of NO_SYMBOL.
     pub fn of(ranking: R, symbols: impl Iterator<Item = impl AsRef<[u8]>>) -> Tracked<R> {
         let mut texts = SymbolTexts::default();
         symbols.for_each(|text| texts.push(text.as_ref()));
@@ -75,7 +76,7 @@ impl<R: Ranking> Tracked<R> {
         }
     }
 
-    /// The texts of both symbols of a pair.
+    /// The texts of both symbols of a pair, joined.
     pub fn text(&self, number: PairNumber) -> Vec<u8> {
         let TrackedPair { left, right, .. } = self.get(number);
         [self.texts.get(left), self.texts.get(right)].concat()
@@ -102,8 +103,9 @@ impl<R: Ranking> Tracked<R> {
         Ok(())
     }
 
-    /// Lower the cutoff, so that the best of the waiting pairs enters the queue, and those that are at least half as
-    /// frequent. False if none reaches the threshold. (So it is halved each time, and that is done 63 times at most.)
+    /// Lower the cutoff, so that the best of the waiting pairs enters the queue, and with it those that are at least
+    /// half as frequent. Returns false if none reaches the threshold. (The cutoff is at least halved each time, so this
+    /// happens at most 63 times.)
     fn lower_cutoff(&mut self) -> Result<bool, Halt> {
         let waiting = self.waiting.iter();
         let highest = waiting.map(|&number| self.pairs[number as usize].frequency).max();
@@ -116,7 +118,7 @@ impl<R: Ranking> Tracked<R> {
             if frequency >= self.cutoff && pushed.is_ok() {
                 pushed = self.ranking.push(number, &self.pairs, &self.texts);
             }
-            // (What is rarer than the threshold is not tracked any more.)
+            // (A pair that has become rarer than the threshold is not tracked any more.)
             frequency < self.cutoff && frequency >= self.threshold
         });
         self.waiting = waiting;
@@ -180,8 +182,8 @@ impl<R: Ranking> Pairs for Tracked<R> {
         let number = self.numbers.get(left, right);
         if number != UNTRACKED {
             let frequency = &mut self.pairs[number as usize].frequency;
-            // The pair that was just merged may lose more than it has, because its overlaps with itself were replaced
-            // before. Its frequency is not used any more.
+            // The pair that was just merged may lose more than it has, because places where it overlaps itself were
+            // replaced before. Its frequency is not used any more.
             *frequency = frequency.wrapping_sub(weight);
         }
     }
@@ -213,7 +215,7 @@ impl TrackedPairs {
         let classes = limits.char_classes()?;
         let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)]; // NO_SYMBOL
         for (c, _) in accepted {
-            // Limits are about compact text.
+            // The limits are for compact text.
             let compact = if *c == '\u{2581}' { ' ' } else { *c };
             profiles.push(PieceProfile::of_character(classes.of(compact)));
         }
@@ -227,7 +229,7 @@ impl TrackedPairs {
         self.text(number)
     }
 
-    /// The pair that will be the best, unless it has become rarer, or a new one is better.
+    /// The pair that will be the best next, unless it has become rarer, or a new pair is better.
     pub fn likely_next(&self) -> Option<PairNumber> {
         self.ranking.queue.peek().map(|pair| pair.number)
     }
@@ -280,7 +282,7 @@ impl Ranking for PieceRanking {
 mod tests {
     use super::*;
 
-    /// Numbers that look random.
+    /// A pseudorandom number below `below`.
     fn chance(state: &mut u64, below: u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) % below
@@ -306,16 +308,17 @@ mod tests {
             let highest = [3, 100, 1 << 40][seed as usize % 3];
             for first in 1..=26 {
                 for second in 1..=26 {
-                    // 1. Track a pair, as merging does; its frequency is often that of others.
+                    // 1. Track a pair, as merging does. It is often as frequent as others.
                     let frequency = chance(&mut state, highest) >> chance(&mut state, 20);
                     left.extend(tracked.track(first, second, frequency).unwrap());
-                    // 2. Let some pairs become rarer.
+                    // 2. Make some pairs rarer.
                     for _ in 0..chance(&mut state, 4) {
                         let Some(&number) = left.get(chance(&mut state, 700) as usize) else { continue };
                         let pair = tracked.get(number);
                         tracked.lower(pair.left, pair.right, chance(&mut state, pair.frequency + 1));
                     }
-                    // 3. The best is that of a plain search. If none reaches the threshold, all come again.
+                    // 3. The best pair is the one that a plain search finds. If none reaches the threshold, all pairs
+                    //    are tracked again.
                     if chance(&mut state, 3) == 0 {
                         let order = |&&number: &&PairNumber| {
                             (tracked.get(number).frequency, std::cmp::Reverse(tracked.piece(number)))

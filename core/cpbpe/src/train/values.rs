@@ -15,7 +15,7 @@ pub struct CountSpec {
     pub symbols: Vec<Vec<u8>>,
     /// BOUNDARY replaces this text, too, after the symbols; empty if there is none.
     pub delimiter: Vec<u8>,
-    /// Sentences with more bytes than this are skipped; 0 means no limit.
+    /// Sentences with more bytes than this are skipped; 0 for no limit.
     pub max_sentence_length: usize,
     /// In a block of lines, a sentence ends after a run of newlines, which belongs to it.
     pub keep_newlines: bool,
@@ -40,10 +40,10 @@ pub struct LearnSpec {
     pub auto_character_coverage: bool,
 }
 
-/// Which of several most frequent pairs is merged.
+/// Which of several equally frequent pairs is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
-    /// The one whose left symbol has the smallest id, then whose right symbol has.
+    /// The one whose left symbol has the smallest id; among several, the one whose right symbol has the smallest id.
     Ids,
     /// The one that comes first in the text as it is at that moment.
     First,
@@ -54,20 +54,20 @@ pub enum Ties {
 pub struct ByteLearnSpec {
     /// How many merges are wanted.
     pub merges: usize,
-    /// Which of several most frequent pairs is merged.
+    /// Which of several equally frequent pairs is merged.
     pub ties: Ties,
     /// The bytes in the order of their ids.
     pub byte_order: [u8; 256],
-    /// A pair that is rarer than this is not merged; 0 is like 1.
+    /// A pair that is rarer than this is not merged; 0 means the same as 1.
     pub min_frequency: u64,
-    /// The most bytes that a piece of more than two can have; 0 for no limit.
+    /// The most bytes that a piece may have, 0 for no limit. Pieces of two bytes are always allowed.
     pub max_length: u32,
     /// Texts that are never pieces.
     pub forbidden: Vec<Vec<u8>>,
 }
 
-/// How to learn. These values change the time and memory that learning takes, never the result. Tests set them to
-/// reach all code with little text.
+/// How to learn. These values change the time and memory that learning takes, never its result. Tests choose them so
+/// that little text reaches all code.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
     /// In a text with fewer symbols than this, every pair is tracked from the start.
@@ -101,9 +101,10 @@ pub struct Characters {
 /// Merges in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Merges {
-    /// The ids that each joins, in byte-level models. Those of the bytes are 0 to 255, that of the first merge is 256.
+    /// The ids that each merge joins, in byte-level models. Bytes have the ids 0 to 255, and the first merge has the id
+    /// 256.
     pub pairs: Vec<[u32; 2]>,
-    /// The pieces that they made.
+    /// The pieces that the merges made.
     pub pieces: Vec<Vec<u8>>,
     /// How often each pair occurred in the text when it was merged.
     pub frequencies: Vec<u64>,

@@ -7,14 +7,14 @@ use crate::memory::{boxed, zeros, Grow};
 use crate::train::recent::{load, number, Recent, RecentWord, WordHash, BATCH, SHORT};
 
 /// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them
-/// are those of the hash, so that few other words have to be compared.
+/// are bits of the hash, so that few other words have to be compared.
 const PLACE_BITS: u32 = 36;
 const PLACE: u64 = (1 << PLACE_BITS) - 1;
-/// As long as a table has at most this many slots, a slot says where the word would be in a table twice as large.
+/// Up to this many slots, a slot has enough bits of the hash to know the word's place in a table twice as large.
 const KNOWN_SLOTS: usize = 1 << (63 - PLACE_BITS);
-/// How many bytes the count takes, which is first in a record.
+/// How many bytes the count takes, which comes first in a record.
 const COUNT: usize = 8;
-/// In place of a length of one byte: the length takes the next eight bytes.
+/// Stands in the byte for the length if the length takes the next eight bytes.
 const LONG: u8 = u8::MAX;
 
 /// `WordTable::add_at` reads at most this many bytes after the end of a word, and ignores them.
@@ -27,11 +27,11 @@ fn capacity(slots: usize) -> usize {
     slots / 4 * 3
 }
 
-/// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word
-/// takes about 20 bytes more than its text, and looking up an existing word costs two cache misses. Most words of a
-/// text are the same few, though. These are counted in `recent`, which takes a quarter of a megabyte and so stays in
-/// a near cache. A word that is pushed out of it by another one waits in `waiting` until there are enough of them to
-/// be added to their records together.
+/// Words with their counts. A record in `blob` is a count, a length and the word; a slot points to it. So a word takes
+/// about 20 bytes more than its text, and looking up a known word costs two cache misses. But most words of a text are
+/// the same few. These are counted in `recent`, which takes a quarter of a megabyte and so stays in a near cache. Words
+/// that are pushed out of it are collected in `waiting`, until there are enough of them to be added to their records
+/// together.
 pub struct WordTable {
     /// Where the record of each word is, by its hash; see PLACE_BITS.
     slots: Vec<u64>,
@@ -45,10 +45,10 @@ pub struct WordTable {
     waiting: Vec<RecentWord>,
     /// The counts of words of one byte, by that byte.
     bytes: Box<[u64; 256]>,
-    /// The hash.
+    /// The hash function.
     hash: WordHash,
-    /// There was no memory for a word. The table is empty then, and stays so. (A flag, because `add_at` is called for
-    /// every word of a text, and hardly ever needs memory.)
+    /// Whether there was no memory for a word. In that case the table is empty, and stays so. (This is a flag instead
+    /// of a result, because `add_at` is called for every word of a text, and hardly ever needs memory.)
     failed: bool,
 }
 
@@ -68,7 +68,7 @@ impl Default for WordTable {
     }
 }
 
-/// Where a word with this hash is looked for first, in a table of this many slots, a power of 2 above 1.
+/// Where a word with this hash is looked for first, in a table of this many slots. The number is a power of 2 above 1.
 #[inline]
 fn first_slot(hash: u64, slots: usize) -> usize {
     (hash >> (64 - slots.trailing_zeros())) as usize
@@ -88,8 +88,8 @@ fn record(blob: &[u8], at: usize) -> (&[u8], u64, usize) {
 }
 
 impl WordTable {
-    /// Count the word `text[begin..end]` `count` more times; at least PADDING bytes must follow it. A count that
-    /// would exceed 64 bits stays at the maximum.
+    /// Count the word `text[begin..end]` `count` more times. At least PADDING bytes must follow it. A count that would
+    /// exceed 64 bits stays at the maximum.
     #[inline]
     pub fn add_at(&mut self, text: &[u8], begin: usize, end: usize, count: u64) {
         let length = end - begin;
@@ -116,15 +116,15 @@ impl WordTable {
     /// Add the waiting words to their records.
     fn add_waiting(&mut self) {
         let mut places = [0; 2 * BATCH];
-        // Nothing depends on what these two loops read, so the processor runs ahead and fetches many words at once.
-        // The third loop looks them up again, when they are in the cache.
+        // These two loops do not wait for what they read, so the processor runs ahead and fetches many words at once.
+        // The third loop looks them up again, once they are in the cache.
         for (place, word) in places.iter_mut().zip(&self.waiting) {
             let slot = self.slots[first_slot(self.hash.short(word.bytes, word.length), self.slots.len())];
             *place = (slot & PLACE).saturating_sub(1) as usize;
         }
         let touched = places.iter().fold(0, |touched, &place| touched ^ self.blob[place]);
         std::hint::black_box(touched);
-        // (When there is no memory for a word, nothing waits any more.)
+        // (If there is no memory for a word, the table fails, and no words wait any more.)
         let mut at = 0;
         while let Some(&word) = self.waiting.get(at) {
             self.add_short(word);
@@ -191,7 +191,7 @@ impl WordTable {
         }
     }
 
-    /// An error if there was no memory for a word.
+    /// Fails if there was no memory for a word.
     pub fn check(&self) -> Result<(), Halt> {
         if self.failed {
             Err(Halt::OutOfMemory)
@@ -200,7 +200,7 @@ impl WordTable {
         }
     }
 
-    /// Give back all memory.
+    /// Release all memory.
     fn fail(&mut self) {
         *self = WordTable { failed: true, ..WordTable::default() };
     }
@@ -238,9 +238,9 @@ impl WordTable {
 
     /// Double the number of slots.
     ///
-    /// The first slot of a word is given by the highest bits of its hash, and slots hold these. So nothing is hashed anew,
-    /// and since words keep their order, nearly, memory is read and written from one end to the other. (When the lowest
-    /// bits gave the slot, this was a twentieth of the time of counting.)
+    /// The first slot of a word is given by the highest bits of its hash, and slots hold these bits. So no word has to
+    /// be hashed again. And because words stay in nearly the same order, memory is read and written from one end to the
+    /// other. (When the lowest bits gave the slot, this took a twentieth of the time of counting.)
     #[cold]
     fn grow(&mut self) {
         let slots = self.slots.len() * 2;
@@ -290,7 +290,7 @@ impl WordTable {
         (word, count)
     }
 
-    /// Fetch the record of the word at a place.
+    /// Prefetch the record of the word at a place.
     #[inline]
     pub fn prefetch(&self, place: usize) {
         prefetch(self.blob.as_ptr().wrapping_add(place));
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Numbers that look random.
+    /// Pseudorandom numbers.
     fn chance(state: &mut u64) -> usize {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (*state >> 33) as usize
@@ -345,7 +345,7 @@ mod tests {
         let mut table = WordTable::default();
         let mut map: HashMap<Vec<u8>, u64> = HashMap::new();
         for _ in 0..100_000 {
-            // Few letters, so that words repeat; all kinds of lengths, including those around the limits.
+            // Few different letters, so that words repeat; and all kinds of lengths, including those around the limits.
             let length = [1, 2, 3, 8, 15, 16, 17, 33, 254, 255, 256][chance(&mut state) % 11];
             let word: Vec<u8> =
                 (0..length).map(|at| if at < 4 { b'a' + (chance(&mut state) % 12) as u8 } else { b'z' }).collect();

@@ -1,5 +1,5 @@
 //! Counted words in the form that crosses the border to Python: sorted by their bytes, in columns. `Words` owns its
-//! columns; `WordsRef` reads columns that somebody else owns, after checking them.
+//! columns; `WordsRef` borrows columns that belong to somebody else, after checking them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub struct Words {
     /// How often each word was seen, as u64 (little-endian).
     pub counts: Vec<u8>,
     /// Where each word was first seen, as u64 (little-endian), if that was recorded; otherwise empty. Only the order of
-    /// these numbers means something.
+    /// these numbers has a meaning.
     pub firsts: Vec<u8>,
 }
 
@@ -51,8 +51,8 @@ impl Words {
         self.counts.extend_from_slice(&count.to_le_bytes());
     }
 
-    /// The words of several lists, one list after another; each word comes after all before it in the order. Lists that
-    /// record where words were first seen are not made in parts.
+    /// The words of several lists, one list after another. Each word must come after all words before it in the order.
+    /// The lists must not record where words were first seen.
     pub fn concatenated(lists: Vec<Words>) -> Result<Words, Error> {
         let (bytes, words) = lists.iter().fold((0, 0), |sum, list| (sum.0 + list.blob.len(), sum.1 + list.ends.len()));
         let mut lists = lists.into_iter();
@@ -73,8 +73,8 @@ impl Words {
         Ok(all)
     }
 
-    /// The same words, unless a count does not fit into a signed number. (Counts are added up without a check, and
-    /// stay at the maximum of 64 bits when they reach it.)
+    /// Return the same words, or an error if a count does not fit into a signed number. (Counts are added up without a
+    /// check, and stay at the maximum of 64 bits when they reach it.)
     pub fn checked(self) -> Result<Words, Error> {
         let too_high = |count: &[u8]| count[7] >= 0x80;
         if self.counts.chunks_exact(8).any(too_high) {
@@ -91,7 +91,7 @@ impl Words {
     }
 }
 
-/// The number at `at` in a column; 0 after its end.
+/// The number at `at` in a column; 0 after the end of the column.
 #[inline]
 fn number(column: &[u8], at: usize) -> u64 {
     column.get(at * 8..at * 8 + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
@@ -111,11 +111,11 @@ pub struct WordsRef<'a> {
 }
 
 impl<'a> WordsRef<'a> {
-    /// Check the columns blob, ends, counts and firsts on up to two threads: they must fit together, and every word must
-    /// be UTF-8.
+    /// Check the columns blob, ends, counts and firsts on up to two threads. They must fit together, and every word
+    /// must be UTF-8.
     pub fn new(columns: [&'a [u8]; 4], threads: usize) -> Result<WordsRef<'a>, Error> {
         let [blob, ends, counts, firsts] = columns;
-        // 1. Every end begins a character or ends the text, if that is UTF-8.
+        // 1. If the text is UTF-8, every end must be at the beginning of a character or at the end of the text.
         let fit = || {
             let mut begin = 0;
             let fit = ends.chunks_exact(8).all(|end| {
@@ -129,7 +129,7 @@ impl<'a> WordsRef<'a> {
                 && ends.len() % 8 == 0
                 && (firsts.is_empty() || firsts.len() == ends.len())
         };
-        // 2. It is UTF-8.
+        // 2. The text must be UTF-8.
         let (fit, blob) = if threads > 1 && blob.len() >= PARALLEL {
             let checks = [true, false];
             let mut results = in_threads(checks, |first| match first {
@@ -151,7 +151,7 @@ impl<'a> WordsRef<'a> {
         self.ends.len() / 8
     }
 
-    /// Whether there are none.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -162,7 +162,7 @@ impl<'a> WordsRef<'a> {
         number(self.counts, at)
     }
 
-    /// Whether it is known where each word was first seen. (Of no words it is.)
+    /// Whether it is known where each word was first seen. (True if there are no words.)
     pub fn is_ordered(&self) -> bool {
         self.firsts.len() == self.ends.len()
     }
@@ -181,8 +181,8 @@ impl<'a> WordsRef<'a> {
     }
 }
 
-/// Merge several lists of words, adding up the counts. If it is known where words were first seen, the earliest place of
-/// each stays.
+/// Merge several lists of words, adding up the counts. If it is known where words were first seen, the result has the
+/// earliest place of each word.
 pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error> {
     let ordered = lists.iter().any(|words| !words.firsts.is_empty());
     if ordered && !lists.iter().all(WordsRef::is_ordered) {
@@ -193,12 +193,12 @@ pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error
         true => merged.push_ordered(word.as_bytes(), count, first),
         false => merged.push(word.as_bytes(), count),
     };
-    // The next word of each list, the smallest on top: its text, its list, and its place there.
+    // The next word of each list, with the smallest on top: its text, its list, and its place there.
     let mut heads: BinaryHeap<Reverse<(&str, usize, usize)>> = (0..lists.len())
         .filter(|&list| !lists[list].is_empty())
         .map(|list| Reverse((lists[list].get(0).0, list, 0)))
         .collect();
-    // The word that is not written yet, because the next one may be the same.
+    // The word that has not been written yet, because the next one may be the same.
     let mut last: Option<(&str, u64, u64)> = None;
     let mut steps = 0usize;
     while let Some(Reverse((word, list, at))) = heads.pop() {
@@ -226,7 +226,7 @@ pub fn merge_words(lists: &[WordsRef], monitor: &Monitor) -> Result<Words, Error
 mod tests {
     use super::*;
 
-    /// Columns that are checked on one thread and on two.
+    /// Check columns on one thread and on two.
     fn is_valid(blob: &[u8], ends: &[u8], counts: &[u8]) -> bool {
         let [one, two] = [1, 2].map(|threads| WordsRef::new([blob, ends, counts, b""], threads).is_ok());
         assert_eq!(one, two);
@@ -243,7 +243,7 @@ mod tests {
             assert!(valid(&[1, 3, last]) && valid(&[0, 1, 1, last]) && valid(&[last]));
             let outside = [[2, last], [3, last - 1], [3, 1], [3, last + 1], [last + 1, last], [last, u64::MAX]];
             assert!(outside.iter().all(|ends| !valid(ends)) && !valid(&[]));
-            // Fewer counts than ends, and half an end.
+            // Fewer counts than ends, and an incomplete end.
             assert!(!is_valid(&blob, &column(&[1, last]), &column(&[1])));
             assert!(!is_valid(&blob, &column(&[last])[..7], &column(&[1])[..7]));
             // Text that is not UTF-8.

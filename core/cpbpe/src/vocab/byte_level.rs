@@ -1,7 +1,7 @@
 //! What a byte-level vocabulary has besides its pieces.
 //!
-//! Its symbols begin as single bytes, not as characters, and a pattern says where a text is cut. All else is the same:
-//! the pair whose joined text has the lowest rank merges first, and the leftmost of equals.
+//! Its symbols begin as single bytes, not as characters, and a pattern says where a text is cut. Everything else is the
+//! same: the pair whose joined text has the lowest rank merges first, the leftmost if several have it.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub struct ByteLevelOptions {
     pub pattern: String,
     /// Other regular expressions, each of which cuts the chunks of the one before.
     pub then: Vec<String>,
-    /// The name of the pattern, for people.
+    /// The name of the pattern, for display.
     pub name: String,
     /// Whether a chunk that is a piece is taken whole, even if no merges lead to it.
     pub whole: bool,
@@ -29,9 +29,9 @@ pub struct ByteLevelOptions {
 pub struct ByteLevel {
     /// The options as they were given.
     pub options: ByteLevelOptions,
-    /// Cuts text into chunks; `None` if a text is one.
+    /// Cuts text into chunks; `None` if a text is one chunk.
     pub splitter: Option<Splitter>,
-    /// The piece of each byte; that of a byte that no UTF-8 has may be missing, and is never looked up.
+    /// The piece of each byte. Bytes that do not occur in UTF-8 may have none; they are never looked up.
     pub ids: Box<[u32; 256]>,
     /// Where long chunks are cut.
     pub cuts: ByteCuts,
@@ -61,32 +61,33 @@ impl ByteLevel {
 //
 // Between which characters a chunk of a byte-level vocabulary can be cut, because nothing merges across.
 //
-// Where words are written without spaces, a pattern's chunks are whole clauses. Hardly any comes twice, so the cache is of
-// no use, and merging a long chunk takes more time for each byte. But the pieces of such a language are short: in Japanese
-// no merge crosses four of five places between characters with cl100k_base, and three of five with o200k_base. Cut there,
-// a text consists of a few thousand different parts, of five bytes on average.
+// Where words are written without spaces, the chunks of a pattern are whole clauses. Hardly any of them occurs twice,
+// so the cache is of no use, and merging a long chunk takes more time for each byte. But the pieces of such a language
+// are short: in Japanese, no merge crosses four of five places between characters with cl100k_base, and three of five
+// with o200k_base. If it is cut there, a text consists of a few thousand different parts, of five bytes on average.
 //
-// Symbols are bytes at first, so a place between two characters can be crossed by four kinds of pieces. They hold both
-// characters; or the left one and the beginning of the right one; or the end of the left one and the right one; or an end
-// and a beginning. The last three are called ragged. A trained vocabulary has a few hundred of them (" \xE3\x80", say), and
-// together they could cross almost every place. But hardly any of them ever come to be:
+// Symbols are bytes at first, so a place between two characters can be crossed by four kinds of pieces. They contain
+// both characters; or the left one and the beginning of the right one; or the end of the left one and the right one; or
+// an end and a beginning. The last three are called ragged. A trained vocabulary has a few hundred of them ("
+// \xE3\x80", say), and together they could cross almost every place. But merging hardly ever makes one of them:
 //
-// A character is *sturdy* if its bytes alone merge into one symbol, and if every ragged piece that holds a part of it, and
-// not all, has a higher rank than each of these merges. Then no merge in any text makes a symbol that holds a part of it
-// and something outside. Suppose the first such merge makes the ragged piece P. Before it, all symbols that hold bytes of
-// the character are inside of it, so the merges between them were those that its bytes alone have, in the same order. It
-// is not one symbol yet, so the next one of these merges could be made now, and its rank is lower than that of P: the merge
-// that made P was not the one whose turn it was.
+// A character is *sturdy* if its bytes alone merge into one symbol, and if every ragged piece that contains a part of
+// it, but not all of it, has a higher rank than each of these merges. Then no merge in any text makes a symbol that
+// contains a part of it and something outside. Suppose the first such merge makes the ragged piece P. Before it, all
+// symbols that contain bytes of the character are inside of it, so the merges between them were those that its bytes
+// alone have, in the same order. The character is not one symbol yet, so the next of these merges could be made now,
+// and its rank is lower than that of P. So it was not the turn of the merge that made P, which is a contradiction.
 //
-// So a place can be cut unless some piece holds the characters on both sides, or some ragged piece fits there whose partial
-// characters are not sturdy. Where no merge crosses, the parts on both sides merge as they would alone.
+// So a place can be cut unless some piece contains the characters on both sides, or some ragged piece fits there whose
+// partial characters are not sturdy. If no merge crosses a place, the parts on both sides merge as they would alone.
 
-/// Next to a character from here on a text is not cut. (The last ones that people write are emoji.)
+/// A text is not cut next to a character from this one on. (The last characters in common use are emoji, before it.)
 const LAST: u32 = 0x2_0000;
-/// A ragged piece that holds all of a character but its last byte fits before this many characters.
+/// A ragged piece that contains all of a character but its last byte fits before only this many characters.
 const NARROW: u32 = 64;
-/// Bits for the kinds of ragged pieces that fit at many more places: that end with the beginning of a character, by the
-/// character before it; that begin with the end of one, by the character after it; and both.
+/// The kinds of ragged pieces that fit at many more places have bits of their own. This is how many bits there are for
+/// pieces that end with the beginning of a character, by the character before it; how many for pieces that begin with
+/// the end of a character, by the character after it; and the bit for pieces that do both.
 const BEGINNINGS: u8 = 4;
 const ENDS: u8 = 3;
 const BOTH: u8 = 1 << 7;
@@ -94,25 +95,25 @@ const BOTH: u8 = 1 << 7;
 const BITS_PER_PAIR: usize = 16;
 /// How many parts of a chunk are found at once.
 pub const PARTS: usize = 64;
-/// No rank is higher.
+/// No rank is higher than this.
 const NEVER: u32 = u32::MAX;
 
-/// See above.
+/// Where chunks can be cut, as explained above.
 pub struct ByteCuts {
-    /// For each character, kinds of ragged pieces: in the upper half those that fit at a place with the character on its
-    /// left, in the lower half those that fit with it on the right.
+    /// For each character, some kinds of ragged pieces: in the upper half those that fit at a place with the character
+    /// on its left, in the lower half those that fit with it on its right.
     kinds: Vec<u16>,
-    /// For ASCII characters, at the left one, a bit for each that some piece has after it.
+    /// For each ASCII character, a bit for each other one that follows it in some piece.
     ascii: Box<[[u64; 2]; 128]>,
-    /// A bit for other characters that some piece has side by side, or crosses one at a time, by their hash. If two pairs
-    /// have the same, a possible cut may be missed, and the result is the same.
+    /// By hash, a bit for each pair of other characters that some piece contains side by side, or that a narrow ragged
+    /// piece crosses. If two pairs have the same hash, a possible cut may be missed, but the result is the same.
     pairs: Vec<u64>,
-    /// How many bits of the hash count.
+    /// How far the hash is shifted to the right, which leaves as many bits as count.
     shift: u32,
 }
 
-/// A piece, taken apart: the bytes of a character that began before it, its characters, and the bytes of one that goes on
-/// after it.
+/// A piece, divided into three: the bytes of a character that began before it, its whole characters, and the bytes of a
+/// character that goes on after it.
 struct Taken<'a> {
     end: &'a [u8],
     characters: &'a str,
@@ -120,7 +121,7 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// `None` if the piece can be in no text.
+    /// Divide a piece; `None` if it cannot occur in any text.
     fn of(piece: &[u8]) -> Option<Taken<'_>> {
         let from = piece.iter().position(|&byte| !utf8::is_continuation(byte)).unwrap_or(piece.len());
         let (end, rest) = piece.split_at(from);
@@ -135,14 +136,14 @@ impl Taken<'_> {
         (end.len() < 4).then_some(Taken { end, characters, beginning })
     }
 
-    /// Whether it holds a part of a character, and something outside of it.
+    /// Whether it contains a part of a character, and something outside of that character.
     fn is_ragged(&self) -> bool {
         let partial = !self.end.is_empty() || !self.beginning.is_empty();
         partial && !self.characters.is_empty() || !self.end.is_empty() && !self.beginning.is_empty()
     }
 }
 
-/// For each part of a character that ragged pieces hold, the lowest rank of these.
+/// For each part of a character that ragged pieces contain, the lowest rank of these pieces.
 fn lowest_ranks<'a>(parts: impl Iterator<Item = (&'a [u8], u32)>) -> HashMap<&'a [u8], u32> {
     let mut lowest = HashMap::new();
     for (part, rank) in parts.filter(|(part, _)| !part.is_empty()) {
@@ -152,9 +153,9 @@ fn lowest_ranks<'a>(parts: impl Iterator<Item = (&'a [u8], u32)>) -> HashMap<&'a
 }
 
 impl ByteCuts {
-    /// For the mergeable pieces. (This takes about 5 ms for 100,000 pieces.)
+    /// Find the cuts for the mergeable pieces. (This takes about 5 ms for 100,000 pieces.)
     pub fn new(pieces: &Pieces) -> Result<ByteCuts, Halt> {
-        // 1. Pairs of ASCII characters, and all other pieces of several characters.
+        // 1. Mark pairs of ASCII characters, and collect all other pieces of several characters.
         let mut ascii = Box::new([[0u64; 2]; 128]);
         let mut others = Vec::new();
         let mut characters = Vec::new();
@@ -171,7 +172,8 @@ impl ByteCuts {
                 }
             }
         }
-        // 2. The lowest rank of the ragged pieces with each part of a character, and the characters that are sturdy.
+        // 2. For each part of a character, find the lowest rank of the ragged pieces with it; then find out which
+        //    characters are sturdy.
         let ragged = || others.iter().filter(|(taken, _)| taken.is_ragged());
         let beginnings = lowest_ranks(ragged().map(|(taken, rank)| (taken.beginning, *rank)));
         let ends = lowest_ranks(ragged().map(|(taken, rank)| (taken.end, *rank)));
@@ -185,7 +187,8 @@ impl ByteCuts {
             }
         }
         let is_sturdy = |one: u32| one < 0x80 || sturdy[one as usize / 64] >> (one % 64) & 1 != 0;
-        // 3. Pairs of other characters, and of those that narrow pieces cross; the kinds of the others.
+        // 3. Collect pairs of other characters, including those that narrow pieces cross, and the kinds of the other
+        //    ragged pieces.
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         let mut kinds = zeros::<u16>(LAST as usize)?;
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -216,7 +219,8 @@ impl ByteCuts {
                 after.push((taken.beginning, BOTH));
             }
         }
-        // 4. The characters of which these can hold a part: in a row if it is the beginning, and at equal distances if it is the end.
+        // 4. Find the characters of which these pieces may contain a part: a row of characters for a beginning, and
+        //    characters at equal distances for an end.
         for (beginning, kind) in after {
             let missing = utf8::length_by_first(beginning[0]) - beginning.len();
             let (first, _) = decode(&[beginning, &[0x80; 3][..missing]].concat(), 0);
@@ -228,7 +232,7 @@ impl ByteCuts {
             let fitting = (bits..LAST).step_by(1 << (6 * end.len())).filter(|&one| !is_sturdy(one));
             fitting.for_each(|one| mark(&mut kinds, one, kind, 0));
         }
-        // 5. The table of pairs.
+        // 5. Make the table of pairs.
         let bits = (pairs.len() * BITS_PER_PAIR).next_power_of_two().clamp(64, 1 << 31);
         let mut cuts = ByteCuts { kinds, ascii, pairs: zeros(bits / 64)?, shift: 64 - bits.trailing_zeros() };
         for (left, right) in pairs {
@@ -249,8 +253,8 @@ impl ByteCuts {
         ((u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
-    /// Whether no merge crosses the place between two characters, not both of which are ASCII. (Without a branch: what comes
-    /// out is unpredictable.)
+    /// Whether no merge crosses the place between two characters, at least one of which is not ASCII. (There is no
+    /// branch, because the result is unpredictable.)
     #[inline(always)]
     fn is_cut(&self, left: u32, right: u32) -> bool {
         let bit = self.bit(left, right);
@@ -260,18 +264,19 @@ impl ByteCuts {
             & (self.pairs[bit / 64] >> (bit % 64) & 1 == 0)
     }
 
-    /// The same of two ASCII characters.
+    /// The same for two ASCII characters.
     #[inline(always)]
     fn is_ascii_cut(&self, left: u8, right: u8) -> bool {
         self.ascii[usize::from(left & 127)][usize::from(right >> 6 & 1)] >> (right & 63) & 1 == 0
     }
 
-    /// The first parts of a chunk that begins at `from`, where a character does, and ends at `to`: write where they end.
-    /// Returns how many they are.
+    /// Find the first parts of a chunk that begins at `from`, where a character does, and ends at `to`, and write where
+    /// they end. Returns how many there are.
     #[inline(always)]
     pub fn parts(&self, text: &[u8], from: usize, to: usize, ends: &mut [usize; PARTS + 1]) -> usize {
         let (mut at, mut count) = (from, 0);
-        // 1. While it is ASCII: code has long runs of spaces, without cuts, and this passes over them quickly.
+        // 1. While it is ASCII: source code has long runs of spaces without cuts, and this loop passes over them
+        //    quickly.
         for pair in text[from..to].windows(2) {
             if (pair[0] | pair[1]) >= 0x80 || count == PARTS {
                 break;
@@ -280,7 +285,7 @@ impl ByteCuts {
             ends[count] = at;
             count += usize::from(self.is_ascii_cut(pair[0], pair[1]));
         }
-        // 2. Character by character.
+        // 2. Go from character to character.
         let (mut left, length) = decode(text, at);
         at += length;
         while at < to && count < PARTS {
@@ -294,7 +299,7 @@ impl ByteCuts {
             left = right;
             at += length;
         }
-        // 3. The last one.
+        // 3. Add the last part.
         if count < PARTS {
             ends[count] = to;
             count += 1;
@@ -315,7 +320,7 @@ fn mark(kinds: &mut [u16], one: u32, left: u8, right: u8) {
     }
 }
 
-/// The highest rank of the merges that make one symbol of a few bytes; `NEVER` if they do not.
+/// The highest rank of the merges that make one symbol of a few bytes; `NEVER` if merging does not make one.
 fn highest_rank(pieces: &Pieces, bytes: &[u8]) -> u32 {
     let mut ends: Vec<usize> = (0..=bytes.len()).collect();
     let mut highest = 0;
@@ -336,7 +341,7 @@ mod tests {
     use super::*;
     use crate::vocab::pieces::piece_type::{CONTROL, NORMAL};
 
-    /// The cuts of a text with the bytes and these pieces, in the order of their ranks.
+    /// The cuts of a text in a vocabulary of all bytes and these pieces, whose order is that of their ranks.
     fn cut(pieces: &[&str], text: &str) -> String {
         let is_hex = |part: &str| part.len() == 2 && !part.bytes().any(|byte| byte.is_ascii_lowercase());
         let bytes = |part: &str| match u8::from_str_radix(part, 16) {
@@ -370,7 +375,7 @@ mod tests {
         assert_eq!(cut(&["b日"], "ab日本日b"), "a|b日|本|日|b");
         let long = "日ab".repeat(100);
         assert_eq!(cut(&["ab"], &long), "日|ab|".repeat(100).trim_end_matches('|'));
-        // Beyond the table nothing is cut.
+        // Nothing is cut next to characters beyond the table.
         assert_eq!(cut(&[], "a\u{20000}b🦙c"), "a\u{20000}b|🦙|c");
     }
 

@@ -2,8 +2,8 @@
 //!
 //! In languages whose words are rare in a model, nearly all chunks are single characters: 90 % of those of Chinese,
 //! Japanese, Korean, Thai, Hindi and Arabic in Llama's pieces, where no more than 250 characters are ever joined. One
-//! number tells that such a character can be cut off on both sides, and what it becomes: no pair of characters is
-//! looked up, and there is no key.
+//! number says that such a character can be cut off on both sides, and what it becomes. So no pair of characters has to
+//! be looked up, and no key is needed.
 
 use crate::error::Halt;
 use crate::machine::{CharacterTable, Planes, CHARACTERS};
@@ -12,42 +12,43 @@ use crate::text::utf8;
 use crate::vocab::piece_type;
 use crate::vocab::vocabulary::Vocab;
 
-/// The bits of an entry that are the character's id.
+/// The bits of an entry that hold the character's id.
 pub const ID: u32 = UNKNOWN - 1;
-/// A chunk of this character alone is always the UNKNOWN piece; side by side they are one. An entry that is not `ONE` but
-/// UNKNOWN is that of U+2581, if text with it is not compact.
+/// A chunk of this character alone is always the UNKNOWN piece; neighbouring ones are one. An entry that is UNKNOWN but
+/// not `ONE` is that of U+2581, if text with U+2581 is not compact.
 pub const UNKNOWN: u32 = 1 << 28;
-/// A chunk of this character alone is always one id. The others are looked up as longer chunks are.
+/// A chunk of this character alone is always one id. Other characters are looked up as longer chunks are.
 pub const ONE: u32 = 1 << 29;
-/// Some piece has another character in front of this one.
+/// In some piece, this character comes after another one.
 pub const AFTER: u32 = 1 << 30;
-/// Some piece has another character after this one.
+/// In some piece, this character comes before another one.
 pub const BEFORE: u32 = 1 << 31;
 
-/// An entry with nothing of the above, for a character that is a piece.
+/// The entry of a character that is a piece, but to which none of the above applies.
 const ODD: u32 = 1;
 /// Characters from here on share one entry.
 const LAST: u32 = CHARACTERS as u32 - 1;
 
 /// An entry for each character.
 pub struct Characters {
-    /// By code point; 0 for those that are in no piece. (Zeros that nobody writes take no memory.)
+    /// By code point; 0 for characters that are in no piece. (Zeros that are never written take no memory.)
     entries: Box<[u32; CHARACTERS]>,
-    /// What 0 stands for.
+    /// The entry for which 0 stands.
     default: u32,
 }
 
-/// Whether a character may have to be looked up where it is a chunk by itself. One that is UNKNOWN would be one with
-/// others, but if it may be joined with the next one, this is not known before that has been read.
+/// Whether a character may have to be looked up where it is a chunk by itself. An UNKNOWN character would become one
+/// with its neighbours; but if it may be joined with the next one, that is not known before the next one has been read.
 #[inline(always)]
 pub fn is_odd(entry: u32) -> bool {
     entry & ONE == 0 || entry & (UNKNOWN | BEFORE) == UNKNOWN | BEFORE
 }
 
-/// The code point of the character that begins these bytes. (Without branches: how long it is is unpredictable.)
+/// The code point of the character with which these bytes begin. (There are no branches, because its length is
+/// unpredictable.)
 #[inline(always)]
 pub fn code_point(bytes: [u8; 4]) -> u32 {
-    /// By the first byte: where the code point begins among the bits of all four, and how many it has.
+    /// By the first byte: where the bits of the code point begin among those of all four bytes, and how many there are.
     const BITS: [(u8, u8); 16] = {
         let mut bits = [(18, 7); 16];
         (bits[12], bits[13], bits[14], bits[15]) = ((12, 11), (12, 11), (6, 16), (0, 21));
@@ -59,7 +60,7 @@ pub fn code_point(bytes: [u8; 4]) -> u32 {
     all >> shift & ((1 << count) - 1)
 }
 
-/// The bytes of a character, and zeros.
+/// The bytes of a character, followed by zeros.
 fn first_four(text: &[u8]) -> [u8; 4] {
     std::array::from_fn(|i| text.get(i).copied().unwrap_or(0))
 }
@@ -70,7 +71,7 @@ impl Characters {
         // 1. A character that is in no piece becomes bytes, or the UNKNOWN piece.
         let default = vocab.fused.filter(|&id| id <= ID).map_or(0, |id| id | ONE | UNKNOWN);
         let mut characters = Characters::all(default)?;
-        // 2. The characters of one byte.
+        // 2. Set the entries of characters of one byte.
         for byte in 0..0x80u8 {
             let odd = singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
             let id = singles.ids[usize::from(byte)];
@@ -80,7 +81,7 @@ impl Characters {
                 *characters.entry_mut(u32::from(byte)) = ODD;
             }
         }
-        // 3. The longer ones that are pieces.
+        // 3. Set the entries of longer characters that are pieces.
         let short = |id: &u32| (2..5).contains(&vocab.pieces.text(*id).len());
         for id in (0..vocab.len() as u32).filter(short) {
             let text = vocab.pieces.text(id);
@@ -108,11 +109,11 @@ impl Characters {
         *self.entry_mut(code) = if code < LAST { entry } else { ODD };
     }
 
-    /// Note what the table of bytes says about those of one byte: for the bytes `x y`, at `x | y << 8`, 0 if some piece
-    /// has a character that ends in x before one that begins with y.
+    /// Record what the table of bytes says about characters of one byte. The table has, for the bytes `x y` at `x | y
+    /// << 8`, 0 if in some piece a character that ends in x comes before one that begins with y.
     pub fn join_ascii(&mut self, cuts: &[u8; 1 << 16]) {
         for byte in 0..0x80usize {
-            // (Bytes that continue a character are joined with any.)
+            // (Bytes that continue a character count as joined with any byte.)
             let mut firsts = (0..256).filter(|first| !(0x80..0xC0).contains(first));
             if firsts.any(|first| cuts[byte | first << 8] == 0) {
                 self.mark(byte as u32, BEFORE);
@@ -123,13 +124,13 @@ impl Characters {
         }
     }
 
-    /// Note that some piece has these two characters side by side.
+    /// Record that some piece contains these two characters side by side.
     pub fn join(&mut self, left: &[u8], right: &[u8]) {
         self.mark(code_point(first_four(left)), BEFORE);
         self.mark(code_point(first_four(right)), AFTER);
     }
 
-    /// Note one of these about a character, which may be no piece itself.
+    /// Record one of these flags for a character, which may not be a piece itself.
     fn mark(&mut self, code: u32, flag: u32) {
         let default = self.default;
         let entry = self.entry_mut(code);
@@ -159,19 +160,19 @@ impl Characters {
 
 // --- Single bytes --------------------------------------------------------------------------------
 //
-// What a single byte becomes that no cut leaves together with another one.
+// What a single byte becomes if there is a cut on both sides of it.
 //
-// In source code three quarters of all chunks are such bytes, in ordinary text a third. Their ids come from this table
-// of one KiB, without a key and without the cache.
+// Three quarters of all chunks of source code are such bytes, and a third of those of ordinary text. Their ids come
+// from this table of one KiB, without a key and without the cache.
 
 /// The results for chunks of one byte. (A character of several bytes is never cut, so they are ASCII.)
 pub struct SingleBytes {
-    /// The id of each byte that becomes exactly one id, whatever is around it.
+    /// The ids of bytes that become exactly one id, whatever is around them.
     pub ids: Box<[u32; 256]>,
     /// The three lower bytes of these ids, for vector instructions.
     pub planes: Box<Planes>,
-    /// For the others, if there are any: 1. They are a space that becomes the three bytes of U+2581, UNUSED pieces, and,
-    /// if unknown symbols side by side are one, characters that are unknown.
+    /// 1 for each of the other bytes, if there are any: a space that becomes the three bytes of U+2581; UNUSED pieces;
+    /// and, if neighbouring unknown symbols are one, unknown characters.
     pub odd: Option<Box<[u8; 256]>>,
 }
 

@@ -1,8 +1,8 @@
 //! Reads the wire format of a model file, with every length checked.
 //!
-//! Python reads the same file with protobuf and has all the error messages. This reader exists for speed, and knows
-//! only as much of protobuf as model files need. What it accepts, protobuf accepts with the same values; where it is
-//! not certain of that, it gives up, and protobuf decides.
+//! Python reads the same file with protobuf, and has all the error messages. This reader exists for speed, and knows
+//! only as much of protobuf as model files need. What it accepts, protobuf accepts with the same values. Where it is
+//! not certain of that, it gives up and leaves the decision to protobuf.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use crate::text::normalize::NormalizerOptions;
 use crate::vocab::byte_level::ByteLevelOptions;
 use crate::vocab::pieces::piece_type::{BYTE, NORMAL, UNUSED};
 
-/// The field of a token that was added; `proto/cpbpe_model.proto` has the same number.
+/// The field of an added token; `proto/cpbpe_model.proto` has the same number.
 const ADDED: u32 = 41700;
-/// The same for whether text that begins with a space gets a dummy prefix.
+/// The field that says whether text that begins with a space gets a dummy prefix.
 const PREFIX_BEFORE_SPACE: u32 = 41702;
 
-/// The field of what a byte-level model says about itself.
+/// The field with what a byte-level model says about itself.
 const BYTE_LEVEL: u32 = 41703;
-/// The same for its Unicode normal form.
+/// The field of its Unicode normal form.
 const UNICODE_FORM: u32 = 41704;
 
 const BPE: u32 = 2;
@@ -32,7 +32,7 @@ enum Value<'a> {
     Other,
 }
 
-/// Walks the fields of one message.
+/// Walks through the fields of one message.
 struct Fields<'a> {
     data: &'a [u8],
     at: usize,
@@ -43,7 +43,8 @@ impl<'a> Fields<'a> {
         Fields { data, at: 0 }
     }
 
-    /// A number of at most this many bytes. Protobuf allows 10 for values and 5 for tags and lengths, padding included.
+    /// Read a number of at most this many bytes. Protobuf allows 10 for values and 5 for tags and lengths, padding
+    /// included.
     fn varint(&mut self, most: usize) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..).step_by(7).take(most) {
@@ -93,7 +94,7 @@ impl<'a> Fields<'a> {
 }
 
 impl Columns {
-    /// Read a model file. It is only checked that this is a usual BPE model.
+    /// Read a model file. All that is checked is that it is an ordinary BPE model.
     pub fn read(data: &[u8]) -> Result<Columns, Error> {
         let (mut columns, model_type) =
             read_fields(data).ok_or(Error::InvalidModel("its bytes are not those of the usual model file"))?;
@@ -109,7 +110,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Some converted models hold a NUL beside <0x00>, which does nothing: it is UNUSED.
+    /// Some converted models have a NUL piece besides <0x00>. It has no effect, so it becomes UNUSED.
     fn hide_nul(&mut self) {
         if memchr::memchr(0, &self.blob).is_none() {
             return;
@@ -170,14 +171,14 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
 }
 
 fn piece(message: &[u8], columns: &mut Columns) -> Option<()> {
-    // 1. The usual message: a text of less than 128 bytes and a score. (Without a walk over its fields, reading a file
-    //    takes half the time.)
+    // 1. The usual message: a text of less than 128 bytes and a score. (Without this shortcut, reading a file takes
+    //    twice as long.)
     if let [0x0A, length @ ..0x80, rest @ ..] = message {
         if let Some((text, &[0x15, a, b, c, d])) = rest.split_at_checked(usize::from(*length)) {
             return push(columns, text, f32::from_le_bytes([a, b, c, d]), NORMAL);
         }
     }
-    // 2. Any other.
+    // 2. Any other message.
     let mut text: &[u8] = b"";
     let mut score = 0.0;
     let mut kind = NORMAL;
@@ -276,7 +277,7 @@ fn normalizer(message: &[u8], options: &mut NormalizerOptions) -> Option<()> {
 
 // --- Columns -------------------------------------------------------------------------------------
 //
-// A model as plain columns: every way of reading a model returns them, and a vocabulary is made from them.
+// A model as plain columns. Every way of reading a model returns columns, and a vocabulary is made from them.
 
 /// A model as columns, not checked yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -306,7 +307,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Refuse columns that do not fit together.
+    /// Check that the columns fit together.
     pub fn check(&self) -> Result<(), Error> {
         let count = self.ends.len();
         let fits = self.scores.len() == count
@@ -356,7 +357,7 @@ mod tests {
             assert!(Columns::read(&data[..length]).is_err(), "{length}");
         }
 
-        // What follows a model: a field that is passed over, then some that only protobuf may judge.
+        // After the model: a field that is passed over, then fields that only protobuf may judge.
         let with = |end: &[u8]| Columns::read(&[&data[..], end].concat());
         assert!(with(b"\x22\x02\x0a\x05").is_ok()); // self_test_data is not looked into
         assert!(with(b"\xa2\x80\x80\x80\x00\x00").is_ok()); // a tag of 5 bytes

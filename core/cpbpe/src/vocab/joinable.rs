@@ -1,4 +1,4 @@
-//! Which characters merging can join, and so between which ones a text can be cut.
+//! Which characters merging can join, and so between which characters a text can be cut.
 
 use crate::machine::{ClassTables, PairTable, Vector};
 use crate::memory::boxed;
@@ -8,7 +8,7 @@ use crate::vocab::characters::{Characters, SingleBytes};
 use crate::vocab::pieces::piece_type::USER_DEFINED;
 use crate::vocab::pieces::Pieces;
 
-/// The bit of two characters side by side.
+/// The index of the bit for two characters side by side.
 #[inline]
 pub(super) fn pair_bit(left: u32, right: u32) -> usize {
     let mixed = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -22,13 +22,13 @@ pub struct Joinable {
     /// A bit for each pair of characters that some piece contains side by side, by its hash. If two pairs have the
     /// same hash, one may count as joinable by mistake. Then a possible cut is missed, and the result is the same.
     pairs: Box<[u64; 1 << 11]>,
-    /// The first table for ASCII characters, in another form.
+    /// The first table, for ASCII characters only, in another form.
     pub classes: Classes,
-    /// The instructions for that form, if the machine has them.
+    /// The vector instructions that use this form, if the machine has them.
     pub vector: Option<Vector>,
-    /// The tables without user-defined pieces, if there are any.
+    /// The tables without user-defined pieces, if the model has any.
     pub unkeyed: Option<Unkeyed>,
-    /// What becomes of a byte that is cut off on both sides.
+    /// What a byte becomes that is cut off on both sides.
     pub singles: SingleBytes,
     /// What is known about each character.
     pub characters: Characters,
@@ -51,7 +51,7 @@ impl Joinable {
                 joinable.bytes[last | first << 8] = 0; // inside a character
             }
         }
-        // In how many pieces each ASCII character is.
+        // How many pieces contain each ASCII character.
         let mut weights = [1u32; 128];
         let is_key = |id: &u32| pieces.kind(*id) == USER_DEFINED;
         let (keys, others): (Vec<u32>, Vec<u32>) =
@@ -108,35 +108,36 @@ impl Joinable {
 //
 // Which ASCII characters can be joined, in a form for vector instructions; see `machine.rs`.
 
-/// How many classes of left characters there are: a bit of a byte each, in a few pairs of tables.
+/// How many classes of left characters there are. Each class is a bit of a byte, in one of a few pairs of tables.
 const CLASSES: usize = 8 * GROUPS;
 /// How many pairs of tables there are.
 pub const GROUPS: usize = 4;
 
-/// A superset of the joinable pairs of ASCII characters: characters are joinable if the bytes of both have a bit in
+/// A superset of the joinable pairs of ASCII characters: two characters count as joinable if their bytes have a bit in
 /// common in one of the pairs of tables.
 ///
-/// Each character belongs, on the left, to one class. Characters of a class count as joinable with all that any of them
-/// can be joined with. So no joinable pair is missed, and the result is exact: a cut that is not made is only slower.
-/// There are less than a hundred classes before any are united, and those united are of rare characters.
+/// Each left character belongs to one class. All characters of a class count as joinable with every character that any
+/// of them can be joined with. So no joinable pair is missed, and the result is exact; a cut that is not made costs
+/// only time. Before any classes are united there are less than a hundred, and those that are united contain rare
+/// characters.
 pub struct Classes {
-    /// For each pair of tables the class of each left character, and the classes of left characters that each right
-    /// character can be joined with.
+    /// For each pair of tables: the class of each left character, and for each right character the classes of left
+    /// characters with which it can be joined.
     pub tables: Box<ClassTables>,
 }
 
-/// Some left characters, and the right ones that they can be joined with.
+/// Some left characters, and the right characters with which they can be joined.
 type Class = (Vec<usize>, u128);
 
 impl Classes {
-    /// The classes of this relation: for `x y` at `x | y << 8`, 0 if joinable. `weights`: how often characters occur,
-    /// about.
+    /// The classes for a table that has, for `x y` at `x | y << 8`, 0 if they are joinable. `weights`: about how often
+    /// each character occurs.
     pub fn new(cuts: &[u8; 1 << 16], weights: &[u32; 128]) -> Classes {
-        // 1. A class for each left character that can be joined with any.
+        // 1. Make a class for each left character that can be joined with any other.
         let row = |x: usize| (0..128).fold(0, |row, y| row | u128::from(cuts[x | y << 8] == 0) << y);
         let mut classes: Vec<Class> = (0..128).map(|x| (vec![x], row(x))).filter(|&(_, row)| row != 0).collect();
-        // 2. Unite the two that add the fewest pairs, until there are few enough. (The costs are kept: to compute all of
-        //    them for every two took 60 ms.)
+        // 2. Unite those two classes that add the fewest pairs, until there are few enough. (The costs are kept:
+        //    computing all of them again for every two classes took 60 ms.)
         let weight = |mut of: u128| {
             let mut sum = 0;
             while of != 0 {
@@ -180,15 +181,15 @@ impl Classes {
 
 // --- Without user-defined pieces -----------------------------------------------------------------
 //
-// Which characters are joined by pieces that are not user-defined. See `cut/keys.rs`.
+// Which characters are joined by pieces other than user-defined ones. See `cut/keys.rs`.
 
-/// Characters from here on (three bytes and more) are looked up in pairs; for shorter ones, bytes alone find enough
-/// cuts.
+/// Characters whose first byte is this or higher (three bytes and more) are looked up in pairs. For shorter characters,
+/// bytes alone find enough cuts.
 const LONG_CHARACTER: u8 = 0xE0;
 
-/// The two tables of `Joinable`, for these pieces only.
+/// The two tables of `Joinable`, without user-defined pieces.
 pub struct Unkeyed {
-    /// Where the others begin.
+    /// Where user-defined pieces may begin.
     pub starts: KeyStarts,
     /// For the bytes `x y`, at `x | y << 8`: 0 join, 1 cut.
     pub bytes: Box<[u8; 1 << 16]>,
@@ -197,7 +198,7 @@ pub struct Unkeyed {
 }
 
 impl Unkeyed {
-    /// Whether none of these pieces can contain the character at `last` and the next one, at `at`, side by side.
+    /// Whether none of these pieces can contain the character at `last` directly before the one at `at`.
     #[inline]
     pub fn is_cut(&self, text: &[u8], last: usize, at: usize) -> bool {
         if self.bytes[usize::from(text[at - 1]) | usize::from(text[at]) << 8] == 1 {
@@ -214,15 +215,16 @@ impl Unkeyed {
 
 // --- Where user-defined pieces begin -------------------------------------------------------------
 
-/// Where a text has two bytes that some user-defined piece begins with, it is asked whether it has the first four of
-/// one. (With 16,000 words as user-defined pieces, half of all places have the former, and an eighth the latter.)
+/// If a text has, at some place, two bytes with which a user-defined piece begins, its first four bytes there are
+/// looked up, too. (With 16,000 words as user-defined pieces, half of all places pass the first test, and an eighth
+/// pass the second.)
 const LONG: usize = 4;
-/// The bits of a filter, as a power of two: 16 KiB.
+/// How many bits a filter has, as a power of two: 16 KiB.
 const BITS: u32 = 17;
 
-/// What user-defined pieces begin with, as `cut/keys.rs` needs it.
+/// The beginnings of user-defined pieces, as `cut/keys.rs` needs them.
 pub struct KeyStarts {
-    /// A bit for the bytes `x y`, at `x | y << 8`: whether one may begin with them, or consists of `x` alone.
+    /// A bit for the bytes `x y`, at `x | y << 8`: whether a piece begins with them, or consists of `x` alone.
     pairs: Box<[u64; 1 << 10]>,
     /// The same for pieces of less than `LONG` bytes.
     short_pairs: Box<[u64; 1 << 10]>,
@@ -240,7 +242,7 @@ fn hash(bytes: [u8; LONG]) -> usize {
 }
 
 impl KeyStarts {
-    /// Of these pieces.
+    /// The beginnings of these pieces.
     pub fn new(user_defined: &Keys) -> KeyStarts {
         let mut starts = KeyStarts {
             pairs: Box::new([0; 1 << 10]),
@@ -268,7 +270,7 @@ impl KeyStarts {
         }
     }
 
-    /// Whether one may begin at `at`.
+    /// Whether a user-defined piece may begin at `at`.
     #[inline]
     pub fn may_begin(&self, text: &[u8], at: usize) -> bool {
         let [first, second, ..] = text[at..] else { return true };

@@ -15,22 +15,22 @@ use crate::train::word_table::{WordTable, PADDING};
 use crate::train::words::Words;
 use crate::watch::Monitor;
 
-/// Counts the chunks of texts. If its work is stopped, it has counted only an unknown part of the text. After an error of
-/// memory it cannot be used again.
+/// Counts the chunks of texts. When its work is stopped, it has counted an unknown part of the text. After an
+/// out-of-memory error it cannot be used again.
 pub struct ByteCounter {
-    /// Splits texts; `None`: each text is one chunk.
+    /// Splits texts. `None`: each text is one chunk.
     splitter: Option<Splitter>,
     /// Whether to remember where each word was first seen.
     ordered: bool,
-    /// One for each thread that ever took part.
+    /// One worker for each thread that has ever taken part.
     workers: Vec<Worker>,
-    /// What was seen. A text is what a sentence is in the other family, and only empty ones are left out.
+    /// What was seen. A text here is what a sentence is in the other family. Only empty texts are skipped.
     tallies: Tallies,
-    /// The text that has begun and not ended: what of it is not counted yet,
+    /// The text that has begun and not ended: the part of it that is not counted yet,
     rest: Vec<u8>,
-    /// how much of that has been searched for a place to cut,
+    /// how much of that part has been searched for a place to cut,
     searched: usize,
-    /// and whether it is not UTF-8. `None` if no text has begun.
+    /// and whether any of it is not UTF-8. `None` if no text has begun.
     begun: Option<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Table {
 }
 
 impl ByteCounter {
-    /// A counter that splits texts by a pattern. An error if it is not a valid one.
+    /// A counter that splits texts by a pattern. Fails if the pattern is not valid.
     pub fn new(pattern: Option<&str>, ordered: bool) -> Result<ByteCounter, Error> {
         let splitter = pattern.map(Splitter::of).transpose()?;
         let workers = vec![Worker { table: Table::new(ordered), batch: Batch::new() }];
@@ -75,7 +75,7 @@ impl ByteCounter {
         Ok(ByteCounter { splitter, ordered, workers, tallies, rest: Vec::new(), searched: 0, begun: None })
     }
 
-    /// Count texts, each this many times.
+    /// Count texts, each as often as its count says.
     pub fn add<'a>(
         &mut self,
         texts: impl Iterator<Item = (&'a [u8], u64)>,
@@ -120,7 +120,7 @@ impl ByteCounter {
         }
     }
 
-    /// Say that a text has ended whose parts were counted.
+    /// End the text whose parts have been counted.
     pub fn end_text(&mut self, threads: usize, monitor: &Monitor) -> Result<(), Error> {
         let length = self.rest.len();
         if length > 0 {
@@ -133,7 +133,7 @@ impl ByteCounter {
         Ok(())
     }
 
-    /// Count what has not been counted of a text, up to `cut`.
+    /// Count the rest of a text, up to `cut`.
     fn count_rest(&mut self, cut: usize, threads: usize, monitor: &Monitor) -> Result<(), Error> {
         let rest = std::mem::take(&mut self.rest);
         let part = Part { text: &rest[..cut], count: 1, number: 0, place: self.tallies.bytes };
@@ -148,7 +148,7 @@ impl ByteCounter {
         Ok(())
     }
 
-    /// Count portions. Returns the numbers of texts that are not UTF-8, ascending.
+    /// Count portions. Returns the numbers of the texts that are not UTF-8, in ascending order.
     fn count(&mut self, mut portions: Portions, threads: usize, monitor: &Monitor) -> Result<Vec<u64>, Error> {
         // Each thread takes the next portion, again and again.
         portions.end()?;
@@ -192,7 +192,7 @@ impl ByteCounter {
             match (&mut own[0].table, std::mem::replace(&mut worker.table, Table::new(self.ordered))) {
                 (Table::Counts(all), Table::Counts(more)) => all.absorb(more),
                 (Table::Ordered(all), Table::Ordered(more)) => all.absorb(more)?,
-                _ => {} // all tables of a counter are alike
+                _ => {} // all tables of a counter are of the same kind
             }
         }
         Ok(match &mut own[0].table {
@@ -210,7 +210,7 @@ impl ByteCounter {
         tables.sum()
     }
 
-    /// Return all words and forget them. Without an order there are no first places.
+    /// Return all words and forget them. Without an order, the first places are not recorded.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
         if self.ordered {
             self.distinct()?;
@@ -219,7 +219,8 @@ impl ByteCounter {
                 Table::Counts(_) => Ok(Words::default()),
             };
         }
-        // A sorted list takes 24 bytes for each word while it is sorted, and is then written twice, in parts and together.
+        // A sorted list takes 24 bytes for each word while it is sorted. Then it is written twice, in parts and as a
+        // whole.
         let (mut words, mut bytes) = (0, 0);
         let mut tables: Vec<WordTable> = Vec::new();
         for worker in &mut self.workers {
@@ -237,8 +238,8 @@ impl ByteCounter {
 }
 
 impl Worker {
-    /// Count the chunks of a part. Returns whether it is not UTF-8; each beginning of a character that is none, and each
-    /// byte that begins none, then counts as U+FFFD.
+    /// Count the chunks of a part. Returns whether it is not UTF-8. In that case, each incomplete character counts as
+    /// U+FFFD, and so does each byte that begins no character.
     fn count(&mut self, splitter: Option<&Splitter>, part: &Part, monitor: &Monitor) -> Result<bool, Error> {
         let text = String::from_utf8_lossy(part.text);
         let broken = matches!(text, Cow::Owned(_));
@@ -246,7 +247,8 @@ impl Worker {
             self.table.add(text.as_bytes(), [0, text.len()], part)?;
             return Ok(broken);
         };
-        // What a pattern does not match is a chunk, too, so that nothing is lost: so it is when texts are encoded.
+        // Text that a pattern does not match is a chunk, too, so that nothing is lost. The same happens when texts are
+        // encoded.
         let Worker { table, batch } = self;
         let bytes = text.as_bytes();
         let mut chunks: Chunks = splitter.chunks(&text);

@@ -15,7 +15,7 @@ use crate::watch::{LearnPhase, Monitor};
 /// The symbol of the byte with the id 0.
 const FIRST_BYTE: SymbolNumber = 1;
 
-/// Learn merges from words. `Ties::First` needs to know where each was first seen.
+/// Learn merges from words. `Ties::First` needs words that record where each was first seen.
 ///
 /// ```
 /// use cpbpe::train::bytes::learn_bytes;
@@ -46,7 +46,8 @@ pub fn learn_bytes(
     threads: usize,
     monitor: &Monitor,
 ) -> Result<Merges, Error> {
-    // 1. Write the text as symbols. If the first of several pairs counts, the words stand in the order of the text.
+    // 1. Write the text as symbols. If the first of several pairs is merged, the words must be in the order of the
+    //    text.
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
@@ -111,7 +112,7 @@ fn by_first(words: &WordsRef) -> Result<Vec<u32>, Error> {
     Ok(order)
 }
 
-/// The bytes of the text, with all repetitions.
+/// How many bytes the text has, with all repetitions.
 fn bytes_of(words: &WordsRef) -> Result<u64, Error> {
     let total = (0..words.len()).try_fold(0u64, |total, at| {
         let (word, count) = words.get(at);
@@ -132,7 +133,7 @@ fn lay_out(
     for (symbol, &byte) in (FIRST_BYTE..).zip(byte_order) {
         symbol_of[usize::from(byte)] = symbol;
     }
-    // Words next to each other in this order go to different parts, so that the parts are alike.
+    // Words that are neighbours in this order go to different parts, so that all parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(byte_order.len());
         let mut symbols: Vec<SymbolNumber> = Vec::new();

@@ -1,7 +1,7 @@
 //! Training of byte-level BPE: a pattern splits the texts, chunks are counted as words, and bytes are merged.
 //!
-//! The reference, `cpbpe/reference/byte_level/training.py`, explains what is learned. Text, places and the loop of merging
-//! are those of the other family (`text.rs`, `learner.rs`); this is what differs:
+//! The reference, `cpbpe/reference/byte_level/training.py`, explains what is learned. The text, its places and the
+//! merge loop are those of the other family (`text.rs`, `learner.rs`). These files contain what is different:
 //!
 //! | file         | does                                                          |
 //! | ------------ | ------------------------------------------------------------- |

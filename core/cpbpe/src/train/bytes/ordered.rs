@@ -1,4 +1,4 @@
-//! Words with the place where each was first seen, for the rule of ties that asks for it.
+//! Words with the place where each was first seen, for `Ties::First`, which needs it.
 //!
 //! This takes three times as long as the table that only counts, and more memory for each word.
 
@@ -19,7 +19,8 @@ pub struct OrderedTable {
     bytes: usize,
 }
 
-/// What a word takes beside its bytes, roughly: its entry, some of them empty, and what the allocator adds.
+/// About how many bytes a word takes besides its own: its entry, a share of the empty entries, and what the allocator
+/// adds.
 const WORD_BYTES: usize = 64;
 
 impl OrderedTable {

@@ -7,15 +7,15 @@ use crate::text::utf8::is_continuation;
 
 /// A thread takes about this many bytes at a time.
 const PORTION: usize = 1 << 18;
-/// A place to cut is looked for in this many bytes, then in the next ones.
+/// A place to cut is searched for in this many bytes, then in the next ones.
 const WINDOW: usize = 1 << 10;
 
 /// A text, or a part of one that can be split by itself.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// Its bytes, which may be invalid UTF-8. It begins and ends between characters, if the whole text does.
+    /// Its bytes, which may be invalid UTF-8. If the whole text begins and ends between characters, so does each part.
     pub text: &'a [u8],
-    /// How often it counts.
+    /// How many times it counts.
     pub count: u64,
     /// The number of the text.
     pub number: u64,
@@ -24,7 +24,8 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The number of a place in the part, once that is valid UTF-8. (A byte that is replaced becomes three.)
+    /// The number of a place in the part. The place is counted in the part after it was made valid UTF-8. (A replaced
+    /// byte becomes three.)
     pub fn first(&self, place: usize) -> u64 {
         3 * self.place + place as u64
     }
@@ -37,7 +38,7 @@ pub struct Portions<'a> {
     pub parts: Vec<Part<'a>>,
     /// Where each portion ends among them.
     pub ends: Vec<usize>,
-    /// The bytes of the last portion, which has not ended.
+    /// How many bytes are in the last portion, which has not ended yet.
     open: usize,
 }
 
@@ -81,7 +82,7 @@ impl<'a> Portions<'a> {
     }
 }
 
-/// The first place from `from` on where the text, which may be invalid UTF-8, can be cut.
+/// The first place from `from` on at which the text, which may be invalid UTF-8, can be cut.
 fn first_cut(splitter: &Splitter, text: &[u8], from: usize, to: usize) -> Option<usize> {
     let mut begin = from;
     while begin < to {
@@ -90,18 +91,18 @@ fn first_cut(splitter: &Splitter, text: &[u8], from: usize, to: usize) -> Option
         if let Some(cut) = cut_within(splitter, &text[begin..end]) {
             return Some(begin + cut);
         }
-        // (The windows overlap by a character and more: a cut depends on what is before it.)
+        // (The windows overlap by a character and more, because a cut depends on the characters before it.)
         begin = if end == to { to } else { end - 8 };
     }
     None
 }
 
-/// A place near the end of a text where it can be cut whatever follows; `None` if there is none after `from`.
+/// A place near the end of a text at which it can be cut, whatever follows; `None` if there is none after `from`.
 pub fn last_cut(splitter: &Splitter, text: &[u8], from: usize) -> Option<usize> {
     let mut window = WINDOW;
     loop {
         let begin = from.max(text.len().saturating_sub(window));
-        // (The last bytes may be the beginning of a character.)
+        // (The last bytes may be an incomplete character.)
         let cut = first_cut(splitter, text, begin, text.len());
         if cut.is_some() || begin == from {
             return cut;
@@ -110,7 +111,7 @@ pub fn last_cut(splitter: &Splitter, text: &[u8], from: usize) -> Option<usize> 
     }
 }
 
-/// A place where the text can be cut, in the part of a window that is valid UTF-8.
+/// A place at which the text can be cut, in that part of a window that is valid UTF-8.
 fn cut_within(splitter: &Splitter, window: &[u8]) -> Option<usize> {
     let mut begin = 0;
     while begin < window.len() {

@@ -1,4 +1,4 @@
-//! Which pair of a byte-level text is the best, by either rule of ties. (`train/tracked.rs` tracks the pairs.)
+//! Which pair of a byte-level text is the best, for both kinds of ties. (`train/tracked.rs` tracks the pairs.)
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
@@ -12,27 +12,27 @@ use crate::train::text::TextPart;
 use crate::train::tracked::{Ranking, Tracked};
 use crate::train::values::{ByteLearnSpec, Ties};
 
-/// A pair in the queue: its frequency when the entry was made, its rank among pairs that are equally frequent, its number.
+/// A pair in the queue: its frequency when the entry was made, its rank among equally frequent pairs, and its number.
 type Entry = (u64, Reverse<u64>, PairNumber);
 
-/// The rank of a pair whose first place has not been looked up. No place is 0, and no other rank is smaller.
+/// The rank of a pair whose first place has not been looked up yet. No place is 0, and no other rank is smaller.
 const UNKNOWN: u64 = 0;
 
-/// The ranking of byte-level models.
+/// The ranking of the pairs of byte-level models.
 pub struct ByteRanking {
     ties: Ties,
-    /// The most bytes that a piece of more than two can have.
+    /// The most bytes that a piece may have. Pieces of two bytes are always allowed.
     max_length: u32,
     /// Texts that are never pieces.
     forbidden: HashSet<Vec<u8>>,
-    /// The length of every symbol.
+    /// The length of each symbol.
     lengths: Vec<u32>,
-    /// By the number of a pair, how many of its listed places no longer have it. Only `Ties::First` needs this.
+    /// For each pair, by its number, how many places of its list no longer have it. Only `Ties::First` needs this.
     looked: Vec<u32>,
     /// The queue.
     ///
-    /// A pair only becomes rarer, and its first place only moves on. So an entry that is out of date stands too far in
-    /// front; when it reaches the top, it is corrected, and nothing has to be searched for.
+    /// A pair can only become rarer, and its first place can only move towards the end. So an entry that is out of date
+    /// is too near to the top. When it gets there it is corrected, and nothing has to be searched for.
     queue: BinaryHeap<Entry>,
 }
 
@@ -40,7 +40,7 @@ pub struct ByteRanking {
 pub type BytePairs = Tracked<ByteRanking>;
 
 impl BytePairs {
-    /// No pairs yet, of symbols that are bytes.
+    /// No pairs yet. The symbols are the single bytes.
     pub fn new(spec: &ByteLearnSpec) -> BytePairs {
         let mut lengths = vec![1; 257];
         lengths[0] = 0; // NO_SYMBOL
@@ -55,7 +55,7 @@ impl BytePairs {
         Tracked::of(ranking, std::iter::once(&[][..]).chain(spec.byte_order.chunks(1)))
     }
 
-    /// The text of a pair; `None` if it is never a piece.
+    /// The text of a pair; `None` if it may never become a piece.
     pub fn piece(&self, number: PairNumber) -> Option<Vec<u8>> {
         let piece = self.text(number);
         (!self.ranking.forbidden.contains(&piece)).then_some(piece)
