@@ -105,7 +105,7 @@ def _read(path: str, file: BinaryIO | Decompressed) -> bytes:
         return file.read(PART_BYTES)
     except EOFError:
         raise CorpusError(f"{path}: the compressed file is cut off; copy or download it again") from None
-    except OSError as error:  # errors of reading do not know the file's name
+    except OSError as error:  # errors of reading do not include the file's name
         if error.errno is None or error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, path) from error

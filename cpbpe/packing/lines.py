@@ -454,7 +454,7 @@ class LineDecoder:
         return text, self._tally(len(offsets) - 1, text, len(ids))
 
     def _lines(self, ids: Ids, offsets: Places) -> bytes | None:
-        """The texts, if the engine can decode them by itself."""
+        """The texts; None if the engine alone cannot decode them."""
         if self._engine is None:
             return None
         if not self._whole:

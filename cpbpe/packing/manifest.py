@@ -1,4 +1,4 @@
-"""Where the files of a run are, and its manifest: what was packed, how, and into which shards.
+"""The paths of the files of a run, and its manifest: what was packed, how, and into which shards.
 
 Thanks to the manifest, runs can be compared and resumed. It is replaced, in one step, whenever a shard is
 complete. Between two shards, a smaller file in the scratch folder records the progress.
@@ -69,7 +69,7 @@ class Place:
 
 @dataclass
 class Manifest:
-    """What a run writes, as JSON."""
+    """The manifest of a run, which is stored as JSON."""
 
     options: dict[str, Any]
     """Everything besides the tokenizer and the sources that decides which bytes are written."""

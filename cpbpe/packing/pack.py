@@ -388,7 +388,7 @@ class PackReport:
     byte_tokens: int
     """Tokens of byte fallback: single bytes of characters that no piece contains."""
     unknown_tokens: int
-    """Tokens for what the model does not know at all."""
+    """Tokens for characters that have neither a piece nor byte fallback."""
     skipped: dict[str, int]
     """Documents that were left out: "empty", "absent" (null, or an empty line between records) or
     "without_tokens"."""
@@ -403,7 +403,7 @@ class PackReport:
     was_complete: bool = False
     """Whether there was nothing left to do."""
     warnings: list[str] = field(default_factory=list)
-    """What else there is to know about the files that were read."""
+    """Warnings about the files that were read."""
 
     @property
     def bytes_per_token(self) -> float:

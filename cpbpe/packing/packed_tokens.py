@@ -291,7 +291,7 @@ class Windows:
         self.length = _positive("length", length)
         """How many tokens a window has."""
         self.stride = self.length if stride is None else _positive("stride", stride)
-        """How far it is from one window to the next."""
+        """How many tokens after a window begins the next one begins."""
 
     def __len__(self) -> int:
         return max(0, (self._tokens.tokens - self.length) // self.stride + 1)

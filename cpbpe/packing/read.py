@@ -1,4 +1,4 @@
-"""The documents to pack, from files or from any iterable, in batches that know where they come from."""
+"""The documents to pack, from files or from any iterable, in batches that record where they come from."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Source(ABC):
     """Where documents come from: anything that gives the same ones again if a run is resumed."""
 
     names: Sequence[str] = ("item",)
-    """The names of the files, or what stands for them."""
+    """The names of the files; a single name if the source is not files."""
     total: int | None = None
     """How many bytes there are to read, if that is known."""
     facts: list[dict[str, Any]]

@@ -26,14 +26,14 @@ MOST_UINT16 = 1 << 16
 
 
 class Format(ABC):
-    """A format of token files: how ids are stored, and how the files of a whole shard are made."""
+    """A format of token files: how ids are stored, and how the files of a full shard are made."""
 
     name: ClassVar[str]
     """Its name in options."""
     files: ClassVar[tuple[str, ...]]
     """The names of a shard's files, that of the ids first. `{name}` is "train", or "train-00000"."""
     dtypes: ClassVar[tuple[str, ...]] = ("uint16", "uint32", "int32")
-    """The types of ids that its readers know."""
+    """The types of ids that its readers accept."""
     header: ClassVar[int] = 0
     """The size in bytes of the header of its file of ids. The header is written last."""
     needs_places: ClassVar[bool] = False
@@ -89,7 +89,7 @@ class Job:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that there are."""
+        """The names of the splits of this run."""
         return (TRAIN, VALIDATION) if self.validation else (TRAIN,)
 
     def check(self) -> None:
@@ -218,7 +218,7 @@ class Split:
                 room = most - self.spool.state.tokens
                 stop = int(np.searchsorted(ends, before + room, "right"))
                 if stop <= at and not self.spool.state.documents:
-                    stop = at + 1  # a document that is longer than a shard has one of its own
+                    stop = at + 1  # a document longer than a shard gets a shard of its own
             if stop > at:
                 self.spool.append(rows.part(at, stop, ends))
                 self.next = int(rows.sequence[stop - 1]) + 1

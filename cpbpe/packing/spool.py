@@ -94,7 +94,7 @@ class Chunk(NamedTuple):
     """Where each ends, counted from the beginning of the spool."""
     files: NDArray[np.int64]
     records: NDArray[np.int64]
-    """Where each comes from, if that is kept; else empty."""
+    """Where each comes from, if that is recorded; otherwise empty."""
 
 
 class Spool:

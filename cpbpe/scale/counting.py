@@ -218,7 +218,7 @@ class ColumnCorpus(Corpus):
         for column in self._columns:
             for chunk in chunks_of(column):
                 # Dictionaries are decoded in parts, because they grow. The others are made plain at once:
-                # pyarrow before version 22 does not know the size of views.
+                # pyarrow before version 22 cannot tell the size of views.
                 if not isinstance(chunk, pyarrow().DictionaryArray):
                     chunk = plain(chunk, "count")
                 rows = max(PART_BYTES * len(chunk) // max(chunk.nbytes, 1), 1)

@@ -85,7 +85,7 @@ class Reading:
     nulls: int = 0
     """Records of JSON Lines and Parquet whose text is null."""
     not_utf8: int = 0
-    """Sentences that are not valid UTF-8; every byte in them that is no character counts as U+FFFD."""
+    """Sentences that are not valid UTF-8; every invalid byte in them counts as U+FFFD."""
     warnings: tuple[str, ...] = ()
     """What may be wrong with the corpus, with the file and what to do."""
     sampled_from: int | None = None

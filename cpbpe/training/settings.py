@@ -65,7 +65,7 @@ def with_input(settings: Settings, corpus: Corpus) -> Settings:
         )
     fields: dict[str, Any] = {"input": [_unicode(path) for path in corpus.files]}
     if all(corpus.format_of(path) == "tsv" for path in corpus.files):
-        fields["input_format"] = "tsv"  # sentencepiece does not find out by itself
+        fields["input_format"] = "tsv"  # sentencepiece does not detect the format
     return replace(settings, trainer={**settings.trainer, **fields})
 
 
