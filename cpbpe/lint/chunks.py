@@ -92,8 +92,9 @@ class Chunks:
         return {place for place in places if fits[self._atoms[place]]}
 
     def may_hold(self, text: str, before: str = "", after: str = "") -> bool:
-        """Whether a chunk may contain a text. If `before` or `after` are given, one of these characters
-        stands in front of the text or after it.
+        """Whether a chunk may contain a text.
+
+        If `before` or `after` is given, one of these characters must stand in front of the text or after it.
         """
         steps = ([before] if before else []) + list(text) + ([after] if after else [])
         if not steps or self._is_left_out(steps):

@@ -146,7 +146,7 @@ _TEXT_TYPES = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 
 
 class Characters(Witnesses):
-    """For models whose symbols begin as characters."""
+    """Finds texts for the pieces of models whose symbols begin as characters."""
 
     def __init__(self, spec: ModelSpec, engine: Engine, make: MakeEngine):
         super().__init__(spec, engine, make)
@@ -411,7 +411,7 @@ class Characters(Witnesses):
                     texts[id] = part[int(ends.searchsorted(places[0], "right")) - 1]
 
     def _why_no_byte(self, byte: int, id: int) -> str | Reason:
-        """Why no text yields a byte; or a text that does."""
+        """Why no text yields a BYTE piece; or a text that does yield it."""
         if self._sources.takes_characters_apart:
             why = "no text was found, and it is not decided: the model takes characters apart"
             return Reason("no-witness", why, False)
@@ -454,7 +454,7 @@ for pieces that have no text by then."""
 
 
 class Bytes(Witnesses):
-    """For byte-level models."""
+    """Finds texts for the pieces of byte-level models."""
 
     def __init__(self, spec: ModelSpec, engine: Engine, make: MakeEngine):
         super().__init__(spec, engine, make)
@@ -598,7 +598,7 @@ class Bytes(Witnesses):
 
 @lru_cache(maxsize=256)
 def left_by(form: str, characters: str) -> str:
-    """Those of some characters that a Unicode normal form leaves as they are."""
+    """The characters that a Unicode normal form leaves as they are."""
     return "".join(
         character
         for character in characters

@@ -33,7 +33,7 @@ from cpbpe.text.charsmap import MAX_MATCHES, Charsmap
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8
 
 MOST_NODES = 1 << 21
-"""The rules of a charsmap are listed only if its trie has no more nodes than this."""
+"""Listing the rules of a charsmap fails if it visits more nodes of the trie than this."""
 MOST_STATES = 20_000
 """The search for the sources of one text gives up after this many states."""
 
@@ -44,7 +44,7 @@ user-defined piece."""
 
 
 class _Step(NamedTuple):
-    """Something that the normalizer does at one place."""
+    """A step of the normalizer: what it does at one place."""
 
     source: bytes
     """The text that it consumes."""

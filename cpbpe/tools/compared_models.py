@@ -43,7 +43,7 @@ class LoadedModel:
 def loaded_model(name: str, given: Any) -> LoadedModel:
     """The model that a path, a name with a library before it, or a tokenizer stands for."""
     if isinstance(given, Tokenizer):
-        return _ours(name, given)
+        return _by_cpbpe(name, given)
     if not isinstance(given, (str, os.PathLike)):
         raise TypeError(
             f"a model is a path, the name of an encoding such as 'tiktoken:cl100k_base', or a Tokenizer, not "
@@ -51,9 +51,9 @@ def loaded_model(name: str, given: Any) -> LoadedModel:
         )
     path = os.fspath(given)
     if is_of_another_library(path):
-        return _of_another_library(name, path)
+        return _by_another_library(name, path)
     try:
-        return _ours(name, load(path))
+        return _by_cpbpe(name, load(path))
     except ModelError as error:
         raise ModelError(f"{error}{way_out(path, error)}") from error
 
@@ -81,7 +81,7 @@ def name_of(given: Any) -> str:
     return f"{file.parent.name}/{file.name}" if file.name in usual and file.parent.name else file.name or path
 
 
-def _ours(name: str, tok: Tokenizer) -> LoadedModel:
+def _by_cpbpe(name: str, tok: Tokenizer) -> LoadedModel:
     kinds = np.zeros(len(tok), np.uint8)
     if tok.spec.alphabet == "bytes":
         for id, token in enumerate(tok.vocab.token_bytes()):
@@ -103,7 +103,7 @@ def _ours(name: str, tok: Tokenizer) -> LoadedModel:
     )
 
 
-def _of_another_library(name: str, path: str) -> LoadedModel:
+def _by_another_library(name: str, path: str) -> LoadedModel:
     library, _, rest = path.partition(":")
     try:
         with importing:
@@ -118,47 +118,47 @@ def _of_another_library(name: str, path: str) -> LoadedModel:
         "sentencepiece": lambda: module.SentencePieceProcessor(model_file=rest),
     }
     try:
-        found = opened[library]()
+        opened_model = opened[library]()
     except Exception as error:  # (Of any kind; tiktoken's can be about the network, too.)
         what = "make this encoding" if library == "tiktoken" else "read it"
         raise ModelError(f"{path}: {library} cannot {what}: {error}") from error
     makers = {"tiktoken": _tiktoken, "tokenizers": _tokenizers, "sentencepiece": _sentencepiece}
-    return makers[library](name, found)
+    return makers[library](name, opened_model)
 
 
 def _kind_of_bytes(token: bytes) -> int:
     return ORDINARY if is_valid_utf8(token) else BYTE
 
 
-def _tiktoken(name: str, found: Any) -> LoadedModel:
-    kinds = np.zeros(found.n_vocab, np.uint8)
-    for token in found.token_byte_values():
-        kinds[found.encode_single_token(token)] = _kind_of_bytes(token)
+def _tiktoken(name: str, encoding: Any) -> LoadedModel:
+    kinds = np.zeros(encoding.n_vocab, np.uint8)
+    for token in encoding.token_byte_values():
+        kinds[encoding.encode_single_token(token)] = _kind_of_bytes(token)
     return LoadedModel(
         name,
         "tiktoken",
         kinds,
-        lambda texts: list(found.encode_ordinary_batch(texts, num_threads=1)),
-        found.decode,
+        lambda texts: list(encoding.encode_ordinary_batch(texts, num_threads=1)),
+        encoding.decode,
         lambda text: [
-            found.decode_single_token_bytes(id).decode("utf-8", "replace")
-            for id in found.encode_ordinary(text)
+            encoding.decode_single_token_bytes(id).decode("utf-8", "replace")
+            for id in encoding.encode_ordinary(text)
         ],
     )
 
 
-def _tokenizers(name: str, found: Any) -> LoadedModel:
-    found.no_padding()
-    found.no_truncation()
-    vocabulary = found.get_vocab(True)
+def _tokenizers(name: str, tokenizer: Any) -> LoadedModel:
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    vocabulary = tokenizer.get_vocab(True)
     kinds = np.zeros(1 + max(vocabulary.values(), default=0), np.uint8)
-    letters = "ByteLevel" in type(found.decoder).__name__ or "ByteLevel" in str(found.pre_tokenizer)
+    letters = "ByteLevel" in type(tokenizer.decoder).__name__ or "ByteLevel" in str(tokenizer.pre_tokenizer)
     for token, id in vocabulary.items():
         if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
             kinds[id] = BYTE
         elif letters and all(letter in BYTES_OF_LETTERS for letter in token):
             kinds[id] = _kind_of_bytes(bytes(BYTES_OF_LETTERS[letter] for letter in token))
-    unknown = getattr(found.model, "unk_token", None)
+    unknown = getattr(tokenizer.model, "unk_token", None)
     if unknown in vocabulary:
         kinds[vocabulary[unknown]] = UNKNOWN
     return LoadedModel(
@@ -166,22 +166,22 @@ def _tokenizers(name: str, found: Any) -> LoadedModel:
         "tokenizers",
         kinds,
         # (Not `encode_batch`, which uses all cores and has no argument to change that.)
-        lambda texts: [found.encode(text, add_special_tokens=False).ids for text in texts],
-        lambda ids: str(found.decode(list(ids), skip_special_tokens=False)),
-        lambda text: list(found.encode(text, add_special_tokens=False).tokens),
+        lambda texts: [tokenizer.encode(text, add_special_tokens=False).ids for text in texts],
+        lambda ids: str(tokenizer.decode(list(ids), skip_special_tokens=False)),
+        lambda text: list(tokenizer.encode(text, add_special_tokens=False).tokens),
     )
 
 
-def _sentencepiece(name: str, found: Any) -> LoadedModel:
-    ids = range(found.get_piece_size())
-    kinds = np.array([BYTE if found.is_byte(id) else ORDINARY for id in ids], np.uint8)
-    if found.unk_id() >= 0:
-        kinds[found.unk_id()] = UNKNOWN
+def _sentencepiece(name: str, processor: Any) -> LoadedModel:
+    ids = range(processor.get_piece_size())
+    kinds = np.array([BYTE if processor.is_byte(id) else ORDINARY for id in ids], np.uint8)
+    if processor.unk_id() >= 0:
+        kinds[processor.unk_id()] = UNKNOWN
     return LoadedModel(
         name,
         "sentencepiece",
         kinds,
-        lambda texts: list(found.encode(texts, num_threads=1)),
-        lambda ids: str(found.decode(list(ids))),
-        lambda text: list(found.encode(text, out_type=str)),
+        lambda texts: list(processor.encode(texts, num_threads=1)),
+        lambda ids: str(processor.decode(list(ids))),
+        lambda text: list(processor.encode(text, out_type=str)),
     )

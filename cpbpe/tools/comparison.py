@@ -201,9 +201,9 @@ class Comparison:
 Measure = Callable[[Cell], float | None]
 
 
-def _model_rows(found: Comparison) -> list[list[str]]:
+def _model_rows(comparison: Comparison) -> list[list[str]]:
     rows = []
-    for model in found.models:
+    for model in comparison.models:
         speed = _number(model.megabytes_per_second, ".3g")
         rows.append([model.name, model.library, f"{model.size:,}", speed])
     return rows
@@ -213,14 +213,14 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _measures(found: Comparison) -> dict[str, tuple[str, str, Measure]]:
+def _measures(comparison: Comparison) -> dict[str, tuple[str, str, Measure]]:
     """By title, what is measured of a cell: a note for readers, a format for the number, and a function."""
 
     def per_token(cell: Cell) -> float | None:
-        return found.text(cell.text).characters / cell.tokens if cell.tokens else None
+        return comparison.text(cell.text).characters / cell.tokens if cell.tokens else None
 
     def per_word(cell: Cell) -> float | None:
-        words = found.text(cell.text).words
+        words = comparison.text(cell.text).words
         return cell.tokens / words if words else None
 
     a_word = "A word is a run of characters that are not white space. In scripts without spaces this says "
@@ -232,27 +232,29 @@ def _measures(found: Comparison) -> dict[str, tuple[str, str, Measure]]:
     }
 
 
-def _costs(found: Comparison, group: str) -> dict[str, list[float]]:
+def _costs(comparison: Comparison, group: str) -> dict[str, list[float]]:
     """The tokens of each probe of a group, one number for each model."""
     costs: dict[str, list[float]] = {}
-    for probe in found.probes:
+    for probe in comparison.probes:
         if probe.group == group:
             costs.setdefault(probe.name, []).append(probe.tokens)
     return costs
 
 
-def _lines(found: Comparison, columns: int) -> list[str]:
+def _lines(comparison: Comparison, columns: int) -> list[str]:
     made = Lines(columns)
-    names = [model.name for model in found.models]
-    made.table([["model", "library", "ids", "MB/s"], *_model_rows(found)])
+    names = [model.name for model in comparison.models]
+    made.table([["model", "library", "ids", "MB/s"], *_model_rows(comparison)])
 
     def by_text(title: str, of: Callable[[Cell], str]) -> None:
         made.lines += ["", title]
-        rows = [[text.name, *(of(found[name, text.name]) for name in names)] for text in found.texts]
+        rows = [
+            [text.name, *(of(comparison[name, text.name]) for name in names)] for text in comparison.texts
+        ]
         made.table([["text", *names], *rows])
 
     def tokens(cell: Cell) -> str:
-        price = found.price(cell.model, cell.text)
+        price = comparison.price(cell.model, cell.text)
         return f"{cell.tokens:,}" + ("" if price is None else f"  {price:.2f} ×")
 
     def parts(cell: Cell) -> str:
@@ -262,26 +264,26 @@ def _lines(found: Comparison, columns: int) -> list[str]:
         return f"{cell.byte_tokens / cell.tokens:.2%}{unknown}"
 
     # 1. Every text with every model.
-    by_text("Tokens" + ("" if found.base is None else f", and × {shown(found.base)}"), tokens)
-    for title, (_, form, value) in _measures(found).items():
-        if title == "Rényi efficiency" and any(c.byte_tokens or c.unknown_tokens for c in found.cells):
+    by_text("Tokens" + ("" if comparison.base is None else f", and × {shown(comparison.base)}"), tokens)
+    for title, (_, form, value) in _measures(comparison).items():
+        if title == "Rényi efficiency" and any(c.byte_tokens or c.unknown_tokens for c in comparison.cells):
             by_text("Tokens that are bytes or parts of characters", parts)
         by_text(title, lambda cell, value=value, form=form: _number(value(cell), form))  # type: ignore[misc]
     # 2. What is lost.
-    if changed := [cell for cell in found.cells if cell.changed]:
+    if changed := [cell for cell in comparison.cells if cell.changed]:
         made.lines += ["", "Decoding does not give back"]
     for cell in changed:
         made.lines.append(
             f"  {shown(cell.model)}, {shown(cell.text)}: {cell.changed:,} of {cell.checked:,} documents, "
             f"such as {fitted(shown(cell.example or ''), 40)}"
         )
-    if wrong := [text for text in found.texts if text.replaced]:
+    if wrong := [text for text in comparison.texts if text.replaced]:
         made.lines += ["", "Not valid Unicode, read with U+FFFD"]
     for text in wrong:
         made.lines.append(f"  {shown(text.name)}: {text.replaced:,} of {counted(text.documents, 'document')}")
     # 3. The probes.
     for group, title in GROUPS.items():
-        if costs := _costs(found, group):
+        if costs := _costs(comparison, group):
             made.lines += ["", title]
             base = costs.get(REFERENCES[group] or "")
             made.table([["", *names], *([name, *_written(row, base)] for name, row in costs.items())])
@@ -331,16 +333,18 @@ _PAGE = """<!doctype html>
 Plot = list[tuple[str, list[float | None]]]
 
 
-def _sections(found: Comparison) -> Iterator[str]:
-    names = [model.name for model in found.models]
+def _sections(comparison: Comparison) -> Iterator[str]:
+    names = [model.name for model in comparison.models]
 
     def measured(title: str, note: str, form: str, of: Measure) -> Iterator[str]:
-        values: Plot = [(text.name, [of(found[name, text.name]) for name in names]) for text in found.texts]
+        values: Plot = [
+            (text.name, [of(comparison[name, text.name]) for name in names]) for text in comparison.texts
+        ]
         return _section(title, note, names, values, form)
 
     # 1. The models.
     yield "<h1>What texts cost</h1>"
-    yield _table(["Model", "Library", "Ids", "MB/s"], _model_rows(found))
+    yield _table(["Model", "Library", "Ids", "MB/s"], _model_rows(comparison))
     items = (
         f'<li><svg width="12" height="12" aria-hidden="true"><rect width="12" height="12" rx="2" '
         f'fill="{_COLOURS[number % len(_COLOURS)]}"/></svg> {escape(shown(name))}</li>'
@@ -348,31 +352,31 @@ def _sections(found: Comparison) -> Iterator[str]:
     )
     yield f'<ul class="legend">{"".join(items)}</ul>'
     # 2. Every text with every model.
-    if found.base is not None:
-        note = f"How many tokens a text has for each of “{shown(found.base)}”."
-        yield from measured("Price", note, ".2f", lambda cell: found.price(cell.model, cell.text))
+    if comparison.base is not None:
+        note = f"How many tokens a text has for each of “{shown(comparison.base)}”."
+        yield from measured("Price", note, ".2f", lambda cell: comparison.price(cell.model, cell.text))
     yield from measured("Tokens", "", ",.0f", lambda cell: cell.tokens)
-    for title, (note, form, value) in _measures(found).items():
-        if title == "Rényi efficiency" and any(cell.byte_tokens for cell in found.cells):
+    for title, (note, form, value) in _measures(comparison).items():
+        if title == "Rényi efficiency" and any(cell.byte_tokens for cell in comparison.cells):
             parts = "Tokens that are single bytes, or parts of characters, in percent."
             yield from measured(
                 "Bytes", parts, ".2f", lambda c: 100 * c.byte_tokens / c.tokens if c.tokens else None
             )
         yield from measured(title, note, form, value)
     # 3. What is lost.
-    if lost := [cell for cell in found.cells if cell.changed]:
+    if lost := [cell for cell in comparison.cells if cell.changed]:
         yield "<h2>Decoding does not give back</h2>"
         yield _table(
             ["Model", "Text", "Documents", "Such as"],
             [[c.model, c.text, f"{c.changed:,} of {c.checked:,}", (c.example or "")[:60]] for c in lost],
         )
-    if wrong := [text for text in found.texts if text.replaced]:
+    if wrong := [text for text in comparison.texts if text.replaced]:
         yield "<h2>Not valid Unicode, read with U+FFFD</h2>"
         rows = [[text.name, f"{text.replaced:,} of {text.documents:,}"] for text in wrong]
         yield _table(["Text", "Documents"], rows)
     # 4. The probes.
     for group, title in GROUPS.items():
-        if costs := _costs(found, group):
+        if costs := _costs(comparison, group):
             heading, _, note = title.partition(":")
             note = f"{note.strip().partition(',')[0].capitalize()}."
             form = ",.2f" if REFERENCES[group] is None else ",.0f"

@@ -342,36 +342,36 @@ def _extract(models: TwoModels, text: str) -> str:
 # --- Lines for a terminal -------------------------------------------------------------------------
 
 
-def _lines(found: ModelDiff, most: int) -> Iterator[str]:
+def _lines(result: ModelDiff, most: int) -> Iterator[str]:
     # 1. The tokens of texts.
-    if found.text is not None:
-        kind = "the shortest" if found.text.proved else "a short"
-        yield f"{kind} text whose tokens differ: '{shown(found.text.text)}'"
+    if result.text is not None:
+        kind = "the shortest" if result.text.proved else "a short"
+        yield f"{kind} text whose tokens differ: '{shown(result.text.text)}'"
         sides = {
-            "old": (found.text.old_tokens, found.text.old_ids),
-            "new": (found.text.new_tokens, found.text.new_ids),
+            "old": (result.text.old_tokens, result.text.old_ids),
+            "new": (result.text.new_tokens, result.text.new_ids),
         }
         for side, (tokens, ids) in sides.items():
             yield f"  {side}  {' | '.join(shown(token, spaces=True) for token in tokens)}  {list(ids)}"
-    elif found.same_tokens:
-        ids_too = "the same ids" if found.same_ids else "the same tokens, some with other ids"
+    elif result.same_tokens:
+        ids_too = "the same ids" if result.same_ids else "the same tokens, some with other ids"
         yield f"every text has {ids_too}"
     else:
-        yield f"no text was found whose tokens differ, of {found.tried:,} that were tried"
+        yield f"no text was found whose tokens differ, of {result.tried:,} that were tried"
     # 2. Pieces and settings.
     for kind in KINDS:
-        changes = found.of_kind(kind)
+        changes = result.of_kind(kind)
         if changes:
             yield from ["", f"{counted(len(changes), 'piece')} {kind}"]
             yield from (f"  '{shown(change.piece)}'  {_change(change, kind)}" for change in changes[:most])
             if len(changes) > most:
                 yield f"  and {len(changes) - most:,} more, which --json lists"
-    if found.settings:
+    if result.settings:
         yield from ["", "settings"]
-    for setting in found.settings:
+    for setting in result.settings:
         yield f"  {setting.name}: {shown(setting.old)} → {shown(setting.new)}"
     # 3. Documents.
-    if corpus := found.corpus:
+    if corpus := result.corpus:
         change = f" ({corpus.new_tokens / corpus.old_tokens - 1:+.2%})" if corpus.old_tokens else ""
         yield ""
         yield (

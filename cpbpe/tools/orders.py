@@ -9,26 +9,25 @@ has exactly one pair that makes it, and one tree of merges. No merge crosses a s
 with a neighbour of the span.
 
 **Which of two merges comes first.** Let (x, y) make the piece xy, and (y, z) the piece yz. On the text xyz,
-one of these is the first merge that crosses the ends of x, y and z. Let R(w) be the worst rank in the tree of
-w.
+one of these is the first merge that crosses the ends of x, y and z. Let R(w) be the worst rank in w's tree.
 
-- If R(xy) < R(yz), then xy is first: R(yz) is a rank in z's tree or that of yz itself, and before that step
-  is taken, nothing better is left to merge, so all of xy is done. If R(xy) > R(yz), then yz is first.
+- If R(xy) < R(yz), then xy is first, because R(yz) is a rank in z's tree or that of yz itself, and when that
+  step is taken, nothing better is left to merge, so all of xy is done. If R(xy) > R(yz), then yz is first.
 - If they are equal, the steps of that rank are taken from left to right: those in x, in y, and then in z. If
-  z waits for a step of that rank, x and y are there before, and xy is first. Otherwise z is there when x and
-  y are, and the ranks of xy and yz decide; if they are equal, xy is first, being on the left.
+  z needs a step of that rank, x and y are made before z, and xy is first. Otherwise z is made by the time x
+  and y are, and the ranks of xy and yz decide; if they are equal, xy is first, because it is on the left.
 
 So xy is first if and only if (R(xy), rank of xy) <= (R(yz), rank of yz, or infinity if R(z) = R(yz)). Each
 piece thus has two keys: one for when it is on the left, and one for when it is on the right.
 
-**Two models.** Take the trees of the first model A, and for each model the keys that its ranks give to these
-trees.
-*If the keys of every two pieces xy and yz compare in the same way, A and B merge every text in the same way.*
+**Two models.** Take the trees of model A, and for both models A and B the keys that their ranks give to these
+trees. *If the keys of every two pieces xy and yz compare in the same way in A and in B, then both merge every
+text in the same way.*
 
-    Suppose that they do not, and let q = (y, z) be the first step of B, in some text, that A never makes
-    there. A makes all steps before q, too; so y and z have the same trees in both models, and A makes them. A
-    does not merge them with each other, although yz is a piece; so A merges y with an x before it, or z with
-    a symbol after it. Assume that the former happens first; the other case is the mirror image.
+    Suppose that some text is merged differently, and let q = (y, z) be the first step of B in it that A never
+    makes there. A makes all steps before q, too; so y and z have the same trees in both models, and A makes
+    them. A does not merge them with each other, although yz is a piece; so A merges y with an x before it, or
+    z with a symbol after it. Assume that the former happens first; the other case is the mirror image.
     (1) If (y, z) is a pair of A's, then on xyz, A merges xy first. B merges yz first, because nothing had
     crossed the ends of xyz before q. So their keys compare differently.
     (2) Otherwise A merges the text yz by itself differently: once y is made, A merges it with a part v of z

@@ -1,4 +1,4 @@
-"""One loaded model, or none: what `SentencePieceProcessor` holds, without its many ways to be called.
+"""The model that a `SentencePieceProcessor` holds, or none, and the work behind its calls.
 
 The types of the arguments have already been checked (`values`). Errors are those that sentencepiece raises:
 RuntimeError if there is no model or the model cannot do something, ValueError for a special piece that the
@@ -67,7 +67,7 @@ def calls_of(engine: Engine) -> Any:
 
 
 def in_utf8(call: Callable[..., T], *arguments: Any) -> T:
-    """What a call makes of texts. A str that cannot be written in UTF-8 is the error of sentencepiece."""
+    """The result of a call. For a str that cannot be UTF-8, raises the error that sentencepiece raises."""
     try:
         return call(*arguments)
     except UnicodeEncodeError as error:
@@ -84,7 +84,7 @@ def normalized_text(engine: Engine, text: str | bytes) -> str | bytes:
 
 
 def normalized_texts(calls: Any, engine: Engine, texts: list[Any]) -> list[Any] | None:
-    """The same of many; None if one is of another type, or they are better done one by one."""
+    """`normalized_text` for many; None if one has another type, or one by one is better."""
     found: list[Any] | None = None if calls is None else in_utf8(calls.normalize_all, engine, texts)
     return found
 
@@ -112,13 +112,13 @@ def _mapping(aligned: Aligned) -> dict[str, Any]:
 
 
 class Loaded:
-    """A model and what can be done with it; `Loaded()` is the state before anything was loaded."""
+    """A model and its operations; `Loaded()` is the state before a model is loaded."""
 
     def __init__(self, data: bytes = b"", engine: Engine | None = None):
         self.data = data
         self.engine_or_none = engine
         self.calls: Any = None if engine is None else calls_of(engine)
-        """What the core has for this drop-in, or None."""
+        """The core's functions for this drop-in, or None."""
         self.size = 0 if engine is None else engine.size
         specials = [None] * 4 if engine is None else engine.specials
         self.unk_id, self.bos_id, self.eos_id, self.pad_id = (-1 if id is None else id for id in specials)
@@ -181,7 +181,7 @@ class Loaded:
     # --- Encoding ---------------------------------------------------------------------------------
 
     def encoded(self, text: str | bytes, kind: Any, options: Options, threads: int = 1) -> Any:
-        """What a text is encoded to: ids (int), an array of them ("numpy"), or pieces (str, bytes)."""
+        """A text encoded to ids (`kind` is int), an array of ids ("numpy"), or pieces (str, bytes)."""
         dropout = self._dropout(options)
         if kind is bytes or (kind is str and (options.emit_unk_piece or not self.makes_text)):
             pieces = self._byte_pieces(text, options, dropout)
@@ -189,7 +189,7 @@ class Loaded:
         return self.encode_between(text, kind, self._ends_for(options, [text]), dropout, threads)
 
     def sampled(self, text: str, kind: Any, options: Options) -> Any:
-        """The same with nothing around it, in less time."""
+        """`encoded` without bos and eos, in less time."""
         if kind is int or self.makes_text:
             return self.encode_between(text, kind, None, self._dropout(options))
         return self.encoded(text, kind, options)
@@ -197,7 +197,7 @@ class Loaded:
     def encode_between(
         self, text: str | bytes, kind: Any, ends: Ends | None, dropout: Dropout | None, threads: int = 1
     ) -> Any:
-        """The same for options that are checked, of ids, and of pieces that are all UTF-8."""
+        """`encoded` with checked options; not for pieces that may not be UTF-8."""
         try:
             if kind is str:
                 return self.engine.encode_pieces(text, ends, dropout)
@@ -215,7 +215,7 @@ class Loaded:
         """The pieces of a text as bytes."""
         ids = in_utf8(self.engine.encode, text, None, dropout)
         is_known = self.unknown_id not in ids
-        # (Ids are faster to get than tokens.)
+        # (Getting ids is faster than getting tokens, so tokens are only for unknown characters.)
         pieces = [self.all_pieces[id] for id in ids] if is_known else self._tokens(text, dropout)[1]
         if options.emit_unk_piece:
             if self.unk_id < 0:
@@ -228,7 +228,7 @@ class Loaded:
         return between(pieces, first, last, reverse)
 
     def encoded_all(self, texts: list[str | bytes], kind: Any, options: Options, threads: int) -> list[Any]:
-        """The same for many texts."""
+        """`encoded` for many texts."""
         if options.alpha is not None or not texts or kind not in (int, "numpy"):
             return [self.encoded(text, kind, options) for text in texts]
         ends = self._ends_for(options, texts)
@@ -277,7 +277,7 @@ class Loaded:
         )
 
     def _dropout(self, options: Options) -> Dropout | None:
-        """The probability that a merge is skipped, and a seed; None if none is."""
+        """The probability that a merge is skipped, and a seed; None if no merge is skipped."""
         alpha, nbest_size = options.alpha, options.nbest_size
         if alpha is None:
             return None
@@ -293,7 +293,7 @@ class Loaded:
         return in_utf8(self.engine.align, text, False, True, dropout)
 
     def _ends_for(self, options: Options, texts: list[str | bytes]) -> Ends:
-        """What goes around ids, as engines take it. An error in a text comes before one in the options."""
+        """The ids around a text, as engines take them. (Errors in texts come before errors in options.)"""
         kept = self.ends_kept.get(options[:3])
         if kept is not None:
             return kept
@@ -367,12 +367,12 @@ class Loaded:
                 text = self.engine_or_none.decode_pieces(pieces)
             except UnicodeEncodeError:
                 text = None
-        if text is None or "\ufffd" in text:  # perhaps for bytes that are not UTF-8, or something is wrong
+        if text is None or "\ufffd" in text:  # U+FFFD may stand for bytes that are not UTF-8
             text = self.joined(pieces).decode()
         return text
 
     def joined_texts(self, rows: list[Any]) -> list[str] | None:
-        """The texts of many lists of pieces; None if something is wrong, or may be: there is U+FFFD."""
+        """The texts of many lists of pieces; None if one is invalid, or may be because it has U+FFFD."""
         try:
             texts: list[str] | None = self.calls and self.calls.decode_pieces_all(self.engine, rows)
         except UnicodeEncodeError:
@@ -422,7 +422,7 @@ class Loaded:
         return normalized_text(self.engine_or_none, text)
 
     def normalize_all(self, texts: list[Any]) -> list[Any] | None:
-        """The same of many; None without a model, or if one is neither str nor bytes."""
+        """`normalize` for many texts; None without a model, or if one is neither str nor bytes."""
         return None if self.engine_or_none is None else normalized_texts(self.calls, self.engine, texts)
 
     @property
@@ -453,7 +453,7 @@ class Loaded:
         return self.unknown_id if id is None else id
 
     def serialized(self) -> bytes:
-        """The model as sentencepiece would write it: nearly always, as it was read."""
+        """The model as sentencepiece would write it, which is nearly always as it was read."""
         if not self.data:
             return b""
         proto = model_file.messages().ModelProto.FromString(self.data)

@@ -1,6 +1,6 @@
-"""`SentencePieceNormalizer`: only normalization, with the rules of a model, named rules, or your own.
+"""`SentencePieceNormalizer`: normalization alone, with the rules of a model, named rules, or your own.
 
-The processor normalizes with `normalized`, too.
+`SentencePieceProcessor` also uses the function `normalized`.
 """
 # ruff: noqa: N802
 
@@ -134,7 +134,7 @@ class Normalizing(Protocol):
 
     @property
     def calls(self) -> Any:
-        """What the core has for this drop-in, or None."""
+        """The core's functions for this drop-in, or None."""
 
     @property
     def reference(self) -> Normalizer:
@@ -144,11 +144,11 @@ class Normalizing(Protocol):
         """The normalized text, str for str and bytes for bytes."""
 
     def normalize_all(self, texts: list[Any]) -> list[Any] | None:
-        """The same of many; None if one is of another type, or they are better done one by one."""
+        """`normalize` for many; None if one has another type, or one by one is better."""
 
 
 class LoadedNormalizer:
-    """A NormalizerSpec message, and what applies it."""
+    """A NormalizerSpec message, with an engine and a reference normalizer that apply it."""
 
     def __init__(self, spec: Any):
         self.spec = spec
@@ -166,7 +166,7 @@ class LoadedNormalizer:
 
     @kept
     def calls(self) -> Any:
-        """What the core has for this drop-in, or None."""
+        """The core's functions for this drop-in, or None."""
         return calls_of(self.engine)
 
     @kept
@@ -188,7 +188,7 @@ class LoadedNormalizer:
         return normalized_text(self.engine, text)
 
     def normalize_all(self, texts: list[Any]) -> list[Any] | None:
-        """The same of many."""
+        """`normalize` for many texts."""
         return normalized_texts(self.calls, self.engine, texts)
 
 

@@ -1,7 +1,7 @@
 """`SentencePieceProcessor`: encoding and decoding with sentencepiece's calls.
 
-They check and complete the arguments; `loaded` does the work. Names, parameters and defaults are those of
-sentencepiece 0.2.3; a test compares them.
+The methods check and complete the arguments; `loaded` does the work. Names, parameters and defaults are those
+of sentencepiece 0.2.3; a test compares them.
 """
 # ruff: noqa: N802
 
@@ -49,7 +49,7 @@ _OPTIONS = {flags: Options(*flags) for flags in product((False, True), repeat=4)
 
 
 class ThreadPool:
-    """A number of threads. The threads are not kept: every call starts those that it needs.
+    """A number of threads. No threads are kept, because every call starts those that it needs.
 
     >>> ThreadPool(4).num_threads()
     4
@@ -62,11 +62,11 @@ class ThreadPool:
         self._num_threads = max(1, min(number, 1024))
 
     def num_threads(self) -> int:
-        """How many threads there are: 1 to 1024; a negative number stood for all cores."""
+        """The number of threads, from 1 to 1024. (A negative number was replaced by that of all cores.)"""
         return self._num_threads
 
 
-# --- Methods that are others with a `return_type` -------------------------------------------------------
+# --- Methods that call another one with a fixed `return_type` -------------------------------------------
 
 
 def _named(method: Any, name: str, kind: ReturnType) -> Any:
@@ -237,7 +237,7 @@ class SentencePieceProcessor:
             )
             try:
                 ends = self._processor.ends_kept.get(flags)
-            except TypeError:  # something other than truth values
+            except TypeError:  # an argument is not True or False itself
                 ends = None
             if ends is not None:
                 model = self._processor
@@ -509,7 +509,7 @@ class SentencePieceProcessor:
             return_bytes = return_bytes or (pieces and in_bytes)
             if not pieces:
                 rows = [as_ids(row) for row in rows]
-                for row in rows:  # one that is wrong comes before any that cannot be shown
+                for row in rows:  # an invalid row raises before a text that is not UTF-8 does
                     model.check_ids(row)
                     _ = model.engine
             return [self._decoded(model, row, kind, pieces, return_bytes) for row in rows]
@@ -521,7 +521,7 @@ class SentencePieceProcessor:
         return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
 
     def _decoded(self, model: Loaded, row: Any, kind: ReturnType, pieces: bool, as_bytes: bool) -> Any:
-        """What ids or pieces are decoded to as a message or an offset mapping."""
+        """The text of ids or pieces as a message or an offset mapping."""
         if kind == "offset_mapping":
             return model.decoded_mapping(row, pieces, as_bytes)
         return message(model.decoded_message(row, pieces), kind)
@@ -556,7 +556,7 @@ class SentencePieceProcessor:
                 text = engine.normalize(input)
             except UnicodeEncodeError as error:
                 raise not_utf8(error) from error
-            if "\ufffd" not in text:  # which may stand for what is not UTF-8
+            if "\ufffd" not in text:  # U+FFFD may stand for bytes that are not UTF-8
                 return text
         return normalized(self._processor, input, with_offsets)
 
@@ -588,7 +588,7 @@ class SentencePieceProcessor:
         return self._look_up(id, lambda id: self._processor.engine.score(id))
 
     def IsUnknown(self, id: Any) -> Any:
-        """Whether an id is the UNKNOWN piece's; a list for a list, here and below."""
+        """Whether an id is that of the UNKNOWN piece. For a list, a list, as in the methods below."""
         return self._is(id, PieceType.UNKNOWN)
 
     def IsControl(self, id: Any) -> Any:
@@ -663,7 +663,7 @@ class SentencePieceProcessor:
         return checked_return_type(return_type, out_type, self._return_type)
 
     def _samples_nothing(self) -> bool:
-        """Whether the constructor's arguments ask for no samples, and need no checks."""
+        """Whether the constructor's arguments clearly ask for no samples, so that they need no checks."""
         return (
             self._enable_sampling is False
             and self._nbest_size == -1
@@ -672,14 +672,14 @@ class SentencePieceProcessor:
         )
 
     def _threads(self, num_threads: int | None) -> int:
-        """How many threads were asked for."""
+        """The number of threads to use: the argument, or that of the constructor."""
         threads = self._num_threads if num_threads is None else num_threads
         if not isinstance(threads, int):
             raise TypeError(f"num_threads must be an integer, not {type(threads).__name__}")
         return threads
 
     def _options(self, flags: tuple[Any, Any, Any, Any], kind: ReturnType) -> Options:
-        """What to do with the ids or pieces: add_bos, add_eos, reverse, emit_unk_piece."""
+        """The options add_bos, add_eos, reverse and emit_unk_piece, completed from the constructor's."""
         add_bos, add_eos, reverse, emit_unk_piece = flags
         if add_bos is None:
             add_bos = self._add_bos
@@ -693,7 +693,7 @@ class SentencePieceProcessor:
             emit_unk_piece = self._emit_unk_piece
         try:
             return _OPTIONS[add_bos, add_eos, reverse, emit_unk_piece]
-        except (KeyError, TypeError):  # something other than a truth value
+        except (KeyError, TypeError):  # one is not True or False itself
             pass
         return Options(
             as_bool(add_bos, "add_bos"),
@@ -744,7 +744,7 @@ def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: 
 
 
 def message(data: bytes, kind: ReturnType) -> Any:
-    """A message as it is returned: an object, or its bytes."""
+    """A serialized message as the caller wants it: an object, or its bytes."""
     if kind == "serialized_proto":
         return data
     return _message_class().FromString(data)
@@ -752,14 +752,14 @@ def message(data: bytes, kind: ReturnType) -> Any:
 
 @cache
 def _message_class() -> Any:
-    """The class of messages; importing protobuf takes a while, and few need it."""
+    """The class of messages, imported when it is needed, because protobuf takes a while to import."""
     with importing:
         from cpbpe.compat.sentencepiece.sentencepiece_pb2 import SentencePieceText
     return SentencePieceText
 
 
 def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) -> int:
-    """How many threads to use for several texts or sequences of ids: those of the pool, if there is one."""
+    """How many threads to use for several texts or sequences of ids. A pool's number comes first."""
     if thread_pool is not None:
         if not isinstance(thread_pool, ThreadPool):
             raise RuntimeError(f"thread_pool must be a ThreadPool, not {type(thread_pool).__name__}")
@@ -770,7 +770,7 @@ def workers(items: list[Any], num_threads: int, thread_pool: ThreadPool | None) 
 
 
 def _sampled(options: Options, enable_sampling: Any, nbest_size: Any, alpha: Any) -> Options:
-    """The options with those of sampling, if it is asked for."""
+    """The options, with those of sampling if sampling is enabled."""
     enabled = as_bool(enable_sampling, "enable_sampling")
     size, chance = as_int(nbest_size, "nbest_size"), as_float(alpha, "alpha")
     return options._replace(alpha=chance, nbest_size=size) if enabled else options

@@ -1,6 +1,6 @@
 """How `SentencePieceTrainer` handles a call: it turns options into values, trains, and writes files.
 
-What sentencepiece refuses, it refuses.
+It refuses everything that sentencepiece refuses.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ def _train(
         normalizer_fields = _of_normalizer(normalizer, normalizer_fields)
 
     options = PRESETS["sentencepiece"].replace(
-        **{name: value for name, value in trainer.items() if name in _SAME},
+        **{name: value for name, value in trainer.items() if name in _SAME_MEANING},
         **{
             name: normalizer_fields[name]
             for name in ("add_dummy_prefix", "remove_extra_whitespaces")
@@ -370,7 +370,7 @@ def _checked(sentences: Iterable[str | bytes]) -> Iterator[str | bytes]:
         yield sentence
 
 
-_SAME = (
+_SAME_MEANING = (
     # Options of sentencepiece that have the same meaning in `TrainOptions`.
     "allow_whitespace_only_pieces",
     "auto_character_coverage",

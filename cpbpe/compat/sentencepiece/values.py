@@ -1,8 +1,9 @@
-"""Which values sentencepiece accepts as numbers, truth values, texts or ids, and how it refuses others.
+"""Checks of arguments: which values sentencepiece accepts as numbers, bools, texts or ids, and as what.
 
-Its methods are written in C++ and bound with pybind11, which has rules of its own. An integer can be anything
-with `__index__` or `__int__`, but not a float; a truth value can be anything with `__bool__`, but not a str;
-a file name can be str or bytes, but not a path. Code that relies on an exception gets the same type here.
+sentencepiece's methods are written in C++ and bound with pybind11, which has rules of its own. An integer can
+be anything with `__index__` or `__int__`, but not a float; a bool can be anything with `__bool__`, but not a
+str; a file name can be str or bytes, but not a path. Other values raise the same types of exceptions as in
+sentencepiece, because code may rely on them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _integer(value: Any) -> int | None:
 
 
 def as_float(value: Any, name: str) -> float:
-    """A number, rounded to the 32 bits that sentencepiece keeps of it; too large ones become infinite."""
+    """A number, rounded to 32 bits as in sentencepiece; numbers that are too large become infinite."""
     if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
         try:
             number = float(value)
@@ -73,7 +74,7 @@ def as_float(value: Any, name: str) -> float:
 
 @lru_cache(maxsize=64)
 def rounded(number: float) -> float:
-    """A number with the 32 bits that sentencepiece keeps of it; too large ones become infinite."""
+    """A number, rounded to 32 bits as in sentencepiece; numbers that are too large become infinite."""
     try:
         kept: float = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:
@@ -261,7 +262,7 @@ def _shown(value: object) -> str:
     return f"{type(value).__name__} {text[:40]}".rstrip()
 
 
-# --- Files and arrays, in the forms that engines take and sentencepiece gives ---------------------------
+# --- Files and arrays -----------------------------------------------------------------------------------
 
 
 def read_file(name: str | bytes) -> bytes:
@@ -284,7 +285,7 @@ def is_message(data: bytes) -> bool:
 
 @cache
 def numpy() -> Any:
-    """The module. (To import it in every call would take as long as four ids.)"""
+    """The module numpy. (Importing it in every call would take as long as encoding four ids.)"""
     with importing:
         import numpy as module
     return module
@@ -302,7 +303,7 @@ def packed_ids(ids: Any) -> bytes | None:
 
 
 def unchangeable(ids: Any) -> Any:
-    """An array of ids as sentencepiece gives it: of int32, a view of memory that it does not own, if any."""
+    """An array of ids as sentencepiece returns it: int32, read-only, a view of memory of another owner."""
     np = numpy()
     view = ids.view(np.int32) if len(ids) else np.zeros(0, np.int32)
     view.setflags(write=False)

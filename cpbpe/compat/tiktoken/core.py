@@ -98,7 +98,7 @@ class Keys:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is looked for."""
+        """Whether there are no texts to search for."""
         return self.finder is None
 
     def may_be_in(self, text: str) -> bool:

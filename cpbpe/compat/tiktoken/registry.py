@@ -16,7 +16,7 @@ ENCODINGS: dict[str, Encoding] = registered.made
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
 """Functions that make the arguments of each encoding; None until plugins have been looked up."""
 
-_THEIRS = "tiktoken_ext.openai_public"
+_OWN_MODULE = "tiktoken_ext.openai_public"
 """tiktoken's own module of encodings, which cpbpe replaces."""
 
 
@@ -28,7 +28,7 @@ def _plugins() -> list[str]:
     except ModuleNotFoundError:
         return []
     found = pkgutil.iter_modules(package.__path__, "tiktoken_ext.")
-    return [name for _, name, _ in found if name != _THEIRS]
+    return [name for _, name, _ in found if name != _OWN_MODULE]
 
 
 def _constructors() -> dict[str, Callable[[], dict[str, Any]]]:

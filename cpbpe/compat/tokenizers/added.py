@@ -1,4 +1,4 @@
-"""The added tokens of a tokenizer: what they are, which there are, and where a text has them."""
+"""The added tokens of a tokenizer: the class of a token, their table, and the search for them in a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cpbpe.lazy import kept
 from cpbpe.tokenizer.special_tokens import SPACES, is_of_word
 
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
-"""In the order in which files have them."""
+"""The flags of an added token, in the order in which files have them."""
 
 
 class AddedToken:
@@ -21,7 +21,7 @@ class AddedToken:
 
     - `single_word`: it is found only where no letter or digit is next to it.
     - `lstrip`, `rstrip`: it takes the whitespace in front of it, or after it.
-    - `normalized`: it is looked for in normalized text; by default, if it is not special.
+    - `normalized`: it is searched for in normalized text; by default, if it is not special.
     - `special`: `decode` leaves it out, and `encode_special_tokens` makes it plain text.
 
     >>> AddedToken("<mask>", lstrip=True)
@@ -61,7 +61,7 @@ class AddedToken:
 
     @property
     def normalized(self) -> bool:
-        """Whether it is looked for in normalized text."""
+        """Whether it is searched for in normalized text."""
         return self._flags.get("normalized", not self.special)
 
     @property
@@ -105,7 +105,7 @@ _SPACES = "".join(SPACES)
 
 
 class Found(NamedTuple):
-    """An added token in a text, with the spaces that it takes."""
+    """An added token where a text has it; the span includes the spaces that the token takes."""
 
     id: int
     begin: int
@@ -114,21 +114,21 @@ class Found(NamedTuple):
 
 @dataclass
 class Search:
-    """The tokens that are looked for at once, and their finder."""
+    """Tokens that are searched for together, and their finder."""
 
     keys: list[str] = field(default_factory=list)
     tokens: list[tuple[int, AddedToken]] = field(default_factory=list)
     finder: Finder | None = None
 
     def add(self, key: str, id: int, token: AddedToken) -> None:
-        """Look for this, too."""
+        """Add a token; `key` is the text to search for."""
         self.keys.append(key)
         self.tokens.append((id, token))
 
     def find(self, text: str, is_skipped: Callable[[str], bool]) -> list[Found]:
-        """The tokens in a text: the longest at a place, from left to right.
+        """The tokens in a text: at each place the longest, from left to right.
 
-        One that is skipped hides others that overlap with it, all the same.
+        A token that is skipped still hides others that overlap it.
         """
         if not self.keys:
             return []
@@ -155,12 +155,12 @@ class Search:
 
 
 def _is_inside(text: str, begin: int, end: int) -> bool:
-    """Whether a part of a text is a part of a word."""
+    """Whether a letter or digit is next to a part of a text."""
     return any(map(is_of_word, text[max(begin - 1, 0) : begin] + text[end : end + 1]))
 
 
 class AddedTokens:
-    """The added tokens, and the names of all others."""
+    """The added tokens, and the ids and names of the model's own tokens."""
 
     def __init__(self, vocab: dict[str, int], normalize: Callable[[str], str]):
         self._normalize = normalize
@@ -169,13 +169,13 @@ class AddedTokens:
         self.size = len(vocab)
         """How many these are."""
         self.by_id: dict[int, AddedToken] = {}
-        """The added tokens."""
+        """The added tokens, by id."""
         self.ids: dict[str, int] = {}
-        """Their ids."""
+        """The ids of the added tokens, by text."""
         self.specials: set[str] = set()
-        """The texts of those that were special at some time: the other library forgets none."""
+        """The texts of tokens that are, or once were, special: tokenizers forgets none of them."""
         self.normalized_names: dict[int, str] = {}
-        """What it calls those that are, or were, looked for in normalized text."""
+        """Names in tokenizers of the tokens that are, or once were, searched for in normalized text."""
         self._searches: tuple[Search, Search] | None = None
 
     @kept
@@ -184,7 +184,7 @@ class AddedTokens:
         return {id: token for token, id in self.vocab.items()}
 
     def name(self, id: int) -> str | None:
-        """What an id is called; None if it is not in use."""
+        """The token of an id; None if the id is not in use."""
         return self.normalized_names.get(id) or (
             self.by_id[id].content if id in self.by_id else self.names.get(id)
         )
@@ -195,7 +195,7 @@ class AddedTokens:
         return self.vocab.get(token) if id is None else id
 
     def add(self, tokens: Iterable[AddedToken]) -> int:
-        """Add tokens, or change their flags; how many of them were not there just as they are."""
+        """Add tokens, or change their flags. Return how many are new, or have other flags than before."""
         changed = 0
         for token in tokens:
             if token.special and token.content:
@@ -215,7 +215,7 @@ class AddedTokens:
 
     @property
     def searches(self) -> tuple[Search, Search]:
-        """What is looked for in a text as it is, and what in normalized text."""
+        """The tokens to search for in a text as it is, and those to search for in normalized text."""
         if self._searches is None:
             plain, normalized = Search(), Search()
             for id, token in self.by_id.items():

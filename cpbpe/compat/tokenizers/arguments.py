@@ -1,4 +1,4 @@
-"""Checks of arguments, and what is passed to `encode`. Errors are of tokenizers' types, and say more."""
+"""Checks of arguments, and the forms of input for `encode`. Errors have the types of tokenizers' errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 def unsigned(value: Any, name: str, most: int = (1 << 63) - 1) -> int:
-    """A number from 0 on."""
+    """An integer from 0 to `most`."""
     try:
         number = index(value)
     except TypeError:
@@ -19,14 +19,14 @@ def unsigned(value: Any, name: str, most: int = (1 << 63) - 1) -> int:
 
 
 def flag(value: Any, name: str) -> bool:
-    """True or False, and nothing that only counts as one of them."""
+    """True or False itself, not another value that counts as one of them."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
     return value
 
 
 def text(value: Any, name: str) -> str:
-    """A str that is text: one without lone surrogates."""
+    """A str without lone surrogates."""
     if not isinstance(value, str):
         hint = "; decode it first" if isinstance(value, (bytes, bytearray)) else ""
         raise TypeError(f"{name} must be a str, not {type(value).__name__}{hint}")
@@ -84,7 +84,7 @@ ID_MOST = (1 << 32) - 1
 """The highest number that can be an id."""
 
 
-# --- What is passed to `encode` and `encode_batch`: texts, pairs of texts, and the same in words --
+# --- Input for `encode` and `encode_batch`: texts or pairs, each a str or a list of words --------
 
 
 class Input(NamedTuple):
@@ -107,7 +107,7 @@ def read_input(sequence: Any, pair: Any, are_words: bool) -> Inputs:
 def read_batch(batch: Any, are_words: bool) -> list[Inputs]:
     """The first argument of `encode_batch`."""
     given = sequence(batch, "input", "texts or pairs of texts")
-    if not are_words and type(given) is list and set(map(type, given)) == {str}:  # as usual
+    if not are_words and type(given) is list and set(map(type, given)) == {str}:  # the usual case
         return [[Input([text(one, "input")], False)] for one in given]
     return [_item(item, f"input[{place}]", are_words) for place, item in enumerate(given)]
 

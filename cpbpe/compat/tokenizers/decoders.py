@@ -1,8 +1,8 @@
-"""Decoding as the decoder of a file does it; and `DecodeStream`, of the module `tokenizers.decoders`.
+"""Decoding as the decoder in a file does it; and `DecodeStream`, of the module `tokenizers.decoders`.
 
-For the ids of a text, the engine does the same at once. But ids that no text has are decoded step by step:
-bytes that are not UTF-8 together become one U+FFFD each, and a space at the beginning is dropped whatever
-stands for it.
+The engine decodes ids that come from a text, because its result is the same and it is faster. Other ids are
+decoded step by step, because the results can differ: bytes that are not UTF-8 together become one U+FFFD
+each, and a space at the beginning is dropped, whichever token it comes from.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Decoder:
 
     @kept
     def _by_engine(self) -> tuple[frozenset[int], frozenset[int]]:
-        """The ids that the engine decodes as the steps do, and those of bytes, for which it does mostly."""
+        """The ids that the engine decodes like the steps, and those of bytes, which it mostly does."""
         if not self._make_usual():
             return frozenset(), frozenset()
         engine = self._engine
@@ -63,7 +63,7 @@ class Decoder:
 
     def decode_batch(self, batch: list[list[int]], skip_special_tokens: bool) -> list[str]:
         """The texts of many sequences of ids."""
-        # 1. What is left out needs no decoding.
+        # 1. Remove the ids that are left out.
         added = self._added
         if skip_special_tokens:
             hidden = {id for id in added.by_id if added.name(id) in added.specials}
@@ -120,7 +120,7 @@ def _step(step: Any) -> Step:
 
 
 def _bytes(tokens: list[str]) -> list[str]:
-    """Runs of bytes as text; if one is not UTF-8, each of its bytes is U+FFFD."""
+    """Replace runs of bytes by their text; if a run is not UTF-8, each of its bytes becomes U+FFFD."""
     done: list[str] = []
     run = bytearray()
 
@@ -143,13 +143,13 @@ def _bytes(tokens: list[str]) -> list[str]:
 
 
 def _letters(tokens: list[str]) -> list[str]:
-    """Tokens of letters, each of which is a byte, as text; one with another character is a text itself."""
+    """The text of tokens whose letters stand for bytes. A token with any other character is text itself."""
     data = [from_letters(token) if is_spelled(token) else token.encode() for token in tokens]
     return [b"".join(data).decode(errors="replace")]
 
 
 def _stripped(token: str, content: str, start: int, stop: int) -> str:
-    """A token without some of the characters at its ends."""
+    """A token without up to `start` and `stop` occurrences of a character at its ends."""
     for _ in range(start):
         if not token.startswith(content):
             break
@@ -162,7 +162,7 @@ def _stripped(token: str, content: str, start: int, stop: int) -> str:
 
 
 def _metaspace(tokens: list[str], step: Any) -> list[str]:
-    """Metaspace's decoder: spaces, without the prefix of the first token."""
+    """The decoder of Metaspace: spaces for its mark, without the prefix of the first token."""
     mark = step["replacement"]
     drops = (
         step.get("prepend_scheme", "always") != "never" and step.get("add_prefix_space", True) is not False
@@ -173,14 +173,14 @@ def _metaspace(tokens: list[str], step: Any) -> list[str]:
     return spaced
 
 
-# --- Text while ids come one by one ---------------------------------------------------------------
+# --- Decoding ids that arrive one by one -----------------------------------------------------------
 
 
 __all__ = ["DecodeStream"]
 
 
 class Decodes(Protocol):
-    """What of a `Tokenizer` is needed here."""
+    """What a `DecodeStream` needs of a `Tokenizer`."""
 
     def decode(self, ids: list[int], skip_special_tokens: bool = True, /) -> str:
         """The text of ids."""
@@ -199,19 +199,19 @@ class DecodeStream:
     """
 
     def __init__(self, ids: list[int] | None = None, skip_special_tokens: bool = False):
-        """`ids` came before: they have an influence on the text that follows, and are not in it."""
+        """`ids` came before the first call. They influence the text that follows, but are not part of it."""
         self._ids = [] if ids is None else list(arguments.ids(ids, "ids"))
         self._skips = arguments.flag(skip_special_tokens, "skip_special_tokens")
         self._text = ""
         self._shown = 0
 
     def step(self, tokenizer: Decodes, id: int | list[int]) -> str | None:
-        """The text that is certain with this id, or these; None if there is none yet."""
+        """The text that has become certain with this id or these ids; None if there is none yet."""
         given = arguments.ids(id, "id") if isinstance(id, (list, tuple)) else arguments.ids([id], "id")
-        # 1. What came before the first call.
+        # 1. On the first call: the text of the ids that came before.
         if not self._text and self._ids:
             self._keep(tokenizer, len(self._ids))
-        # 2. The new ids are decoded with those before them that may have an influence.
+        # 2. Decode the new ids together with those before them that may influence their text.
         self._ids += given
         text = tokenizer.decode(self._ids, self._skips)
         if text.endswith("\ufffd") or len(text.encode()) <= len(self._text.encode()):
@@ -221,7 +221,7 @@ class DecodeStream:
                 f"the text of the ids so far was {self._text!r}, and with the new ones it is {text!r}: what "
                 f"has been returned cannot be taken back"
             )
-        # 3. Of these, only the new ones matter from now on.
+        # 3. From now on, only the ids of the new text can have an influence.
         new = text[len(self._text) :]
         last = len(self._ids) - self._shown
         del self._ids[: self._shown]

@@ -1,9 +1,9 @@
-"""`Encoding`, what `Tokenizer.encode` returns, and how it is padded and truncated.
+"""`Encoding`, which `Tokenizer.encode` returns, and how it is padded and truncated.
 
-It consists of runs of tokens, whose columns are made when somebody looks at them. Most programs want ids,
-and some a mask. Tokens as text, offsets and words take many times as long to make, so they are made only when
-they are asked for, for the text at hand. A run never changes: to cut, pad or merge an encoding is to make
-another list of runs.
+Most programs want only ids, and some a mask. Tokens as text, offsets and words take many times as long to
+make, so they are made only when they are read, and only for the text in question. An encoding therefore
+consists of runs of tokens, whose columns are made on demand. A run never changes: cutting, padding or merging
+an encoding makes another list of runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Details = tuple[list[str], list[Span], list[int | None]]
 
 
 class Source:
-    """The tokens of one text, or of something that is put around texts."""
+    """The ids of one text, or of tokens around texts, with details that are made when they are needed."""
 
     def __init__(self, ids: list[int], make: Callable[[], Details]):
         self.ids = ids
@@ -36,7 +36,7 @@ class Source:
 
     @kept
     def details(self) -> Details:
-        """Their tokens, offsets and words."""
+        """The tokens, offsets and words of the ids."""
         return self._make()
 
     @classmethod
@@ -54,20 +54,20 @@ class Source:
 
 
 class Run(NamedTuple):
-    """A part of a source, with what is the same for all of its tokens."""
+    """A part of a source, with the values that all of its tokens share."""
 
     source: Source
     start: int
     stop: int
     type_id: int = 0
     special: int = 0
-    """1 for what is not from a text."""
+    """1 for tokens that are not from a text."""
     attention: int = 1
     """0 for padding."""
     shift: int = 0
     """What is added to offsets."""
     trims: tuple[Trim, ...] = ()
-    """How spaces are taken out of offsets, in this order."""
+    """The removals of spaces from offsets, in the order in which they happen."""
 
     @property
     def length(self) -> int:
@@ -81,11 +81,11 @@ class Run(NamedTuple):
         return self._replace(start=self.start + max(start, 0), stop=min(self.start + stop, self.stop))
 
     def moved(self, by: int) -> Run:
-        """The same with other offsets."""
+        """The same run with offsets moved by this much."""
         return self._replace(shift=self.shift + by) if by else self
 
     def typed(self, type_id: int) -> Run:
-        """The same with another type."""
+        """The same run with this type."""
         return self if self.type_id == type_id else self._replace(type_id=type_id)
 
     def column(self, name: str) -> list[Any]:
@@ -117,14 +117,14 @@ def _trimmed(tokens: list[str], spans: list[Span], keeps_prefix: bool, first: in
     for at, (token, (begin, end)) in enumerate(zip(tokens, spans, strict=True)):
         leading, trailing = _spaces(token), _spaces(token[::-1])
         if leading == 1 and keeps_prefix and (at == first or begin == 0):
-            leading = 0  # (of several, none was put in front)
+            leading = 0  # (with several spaces, none of them is a prefix)
         begin = min(begin + leading, end)
         found.append((begin, max(end - trailing, begin) if end >= trailing else end))
     return found
 
 
 def _spaces(token: str) -> int:
-    """How many spaces a token of letters begins with."""
+    """How many spaces a token begins with; `Ġ`, the letter for a space, counts as one."""
     return next((at for at, letter in enumerate(token) if letter not in _SPACES), len(token))
 
 
@@ -145,9 +145,9 @@ def cut(runs: list[Run], start: int, stop: int) -> list[Run]:
 
 
 def windows(length: int, most: int, stride: int, direction: str) -> list[Span]:
-    """Where the parts of an encoding begin and end that has too many tokens.
+    """The beginnings and ends of the parts into which an encoding with too many tokens is cut.
 
-    `stride` is how many tokens two of them share. The first one is what stays of the encoding.
+    Neighbouring parts share `stride` tokens. The first part is what stays in the encoding.
 
     >>> windows(5, 3, 1, "right"), windows(4, 3, 1, "left")
     ([(0, 3), (2, 5)], [(1, 4), (0, 2)])
@@ -189,7 +189,7 @@ class Encoding:
         return self
 
     def copy(self) -> Encoding:
-        """Another encoding that is the same; overflowing ones are copied when they are changed."""
+        """A copy, including what overflows."""
         new = Encoding.of(list(self._runs))
         new._ranges = dict(self._ranges)
         new._overflowing = [other.copy() for other in self._overflowing]
@@ -202,7 +202,7 @@ class Encoding:
         return column
 
     def _made(self, name: str) -> list[Any]:
-        """A list of its own, which the caller may change."""
+        """A new list, which the caller may change."""
         column: list[Any] = []
         for part in self._runs:
             column += part.column(name)
@@ -239,7 +239,7 @@ class Encoding:
 
     @property
     def type_ids(self) -> list[int]:
-        """0 for the first text, 1 for the second one, if the file says nothing else."""
+        """0 for the first text and 1 for the second, unless the file says otherwise."""
         return self._made("type_id")
 
     @property
@@ -249,10 +249,10 @@ class Encoding:
 
     @property
     def word_ids(self) -> list[int | None]:
-        """The part of its text that each token belongs to.
+        """The number of the word that each token belongs to.
 
-        Parts are the words of a text that is pretokenized; otherwise what the file's pre-tokenizer and added
-        tokens make of it: with Llama's, most texts are one part.
+        Words are those of a pretokenized text, or else the parts into which the file's pre-tokenizer and
+        added tokens cut the text. With Llama's file, most texts are one word.
         """
         return self._made("words")
 
@@ -283,12 +283,12 @@ class Encoding:
 
     @property
     def runs(self) -> list[Run]:
-        """What it consists of."""
+        """The runs that it consists of."""
         return self._runs
 
     @property
     def ranges(self) -> dict[int, Span]:
-        """The tokens of each text, if it was said which these are."""
+        """The span of tokens of each text, if that is known."""
         return self._ranges
 
     @property
@@ -369,7 +369,7 @@ class Encoding:
         pad_type_id: int = 0,
         pad_token: str = "[PAD]",
     ) -> None:
-        """Fill it, and what overflows, up to a length."""
+        """Pad this encoding, and what overflows, to a length."""
         length = arguments.unsigned(length, "length")
         arguments.choice(direction, "direction", ("left", "right"))
         pad_id = arguments.unsigned(pad_id, "pad_id", arguments.ID_MOST)
@@ -418,25 +418,25 @@ class Encoding:
         self._overflowing = parts[1:]
 
     def set_type(self, type_id: int, deep: bool = False) -> None:
-        """Give all tokens a type; `deep`, also those of what overflows."""
+        """Give all tokens a type; with `deep`, also the tokens of what overflows."""
         for other in (self, *self._overflowing) if deep else (self,):
             other._set([part.typed(type_id) for part in other._runs])
 
     def begin_anew(self, sequence: int) -> None:
-        """Take all tokens, also of what overflows, for tokens of one text."""
+        """Treat all tokens, also of what overflows, as ordinary tokens of one text."""
         for other in (self, *self._overflowing):
             other._set([part._replace(special=0, attention=1) for part in other._runs])
             other._ranges = {sequence: (0, len(other))}
 
     def trim(self, keeps_prefix: bool) -> None:
-        """Take the spaces at the ends of tokens out of offsets, also in what overflows."""
+        """Remove the spaces at the ends of tokens from their offsets, also in what overflows."""
         for other in (self, *self._overflowing):
             begins = [part.start if at == 0 else -1 for at, part in enumerate(other._runs)]
             trimmed = zip(other._runs, begins, strict=True)
             other._set([part._replace(trims=(*part.trims, (keeps_prefix, begin))) for part, begin in trimmed])
 
     def number(self, sequence: int, deep: bool = False) -> None:
-        """`set_sequence_id` with a number that is checked; `deep`, also for what overflows."""
+        """`set_sequence_id` with a number that is checked; with `deep`, also for what overflows."""
         self._ranges[sequence] = (0, len(self))
         if deep:
             for other in self._overflowing:
@@ -444,7 +444,7 @@ class Encoding:
 
     @staticmethod
     def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
-        """Several encodings as one. `growing_offsets`: offsets go on where those before end."""
+        """Several encodings as one. With `growing_offsets`, offsets continue where those before end."""
         given = arguments.sequence(encodings, "encodings", "Encoding")
         for other in given:
             if not isinstance(other, Encoding):
@@ -458,8 +458,8 @@ class Encoding:
     def append(self, other: Encoding, growing: bool) -> None:
         """Add the tokens of another encoding.
 
-        Of what overflows, every part of the one is combined with every part of the other, and with the other
-        itself.
+        Every overflowing part of this encoding is combined with the other encoding and with each of its
+        overflowing parts; this encoding is also combined with the latter.
         """
         combined = []
         rest = [other, *other._overflowing]
@@ -494,20 +494,20 @@ class Encoding:
         return f"Encoding(num_tokens={len(self)}, attributes=[{names}])"
 
 
-# --- Padding and truncation: their parameters, as calls and as files have them, and what they do --
+# --- Padding and truncation: parameters in calls and in files, and what they do -------------------
 
 
 _DIRECTIONS = ("left", "right")
 _STRATEGIES = {"longest_first": "LongestFirst", "only_first": "OnlyFirst", "only_second": "OnlySecond"}
-"""What files call them."""
+"""The strategies of truncation, with their names in files."""
 
 
 @dataclass(frozen=True)
 class Padding:
-    """How encodings are filled up."""
+    """How encodings are padded."""
 
     length: int | None = None
-    """The length; None: that of the longest one of a batch."""
+    """The length to pad to; None: that of the longest encoding in the batch."""
     pad_to_multiple_of: int | None = None
     pad_id: int = 0
     pad_token: str = "[PAD]"
@@ -524,7 +524,7 @@ class Padding:
         arguments.choice(self.direction, "direction", _DIRECTIONS)
 
     def apply(self, encodings: list[Encoding]) -> None:
-        """Fill up the encodings of a batch."""
+        """Pad the encodings of a batch."""
         length = self.length
         if length is None:
             length = max(map(len, encodings), default=0)
@@ -588,7 +588,7 @@ class Truncation:
 
     def apply(self, encodings: list[Encoding], added: int) -> None:
         """Cut one or two encodings, to which this many tokens are added later."""
-        # If there is no room for these tokens, the other library cuts nothing.
+        # (If there is no room for these tokens, tokenizers cuts nothing.)
         if added > self.max_length:
             return
         most = self.max_length - added
@@ -606,7 +606,7 @@ class Truncation:
         if self.strategy == "longest_first":
             if len(lengths) == 1:
                 return [most]
-            # The shorter one keeps all tokens if they are at most half of them; otherwise both have half.
+            # The shorter text keeps all its tokens if they are at most half; otherwise each gets half.
             shorter = min(lengths)
             room = max(shorter, most - shorter)
             if shorter > most or shorter + room > most:

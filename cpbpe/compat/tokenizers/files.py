@@ -1,4 +1,4 @@
-"""The file of a tokenizer: what the model cannot say is kept beside it, and written again."""
+"""The file of a tokenizer. What a model cannot hold is kept with it, and written again."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Json = dict[str, Any]
 
 
 class ModelFile:
-    """The model of a tokenizer, and what its file says."""
+    """The model of a tokenizer, and the content of its file."""
 
     def __init__(self, model: Model, content: Json | None, data: bytes | None):
         self.model = model
-        """The model, which encodes."""
+        """The model that encodes."""
         self._given = content
         self._data = data
 
     @classmethod
     def read(cls, data: bytes) -> ModelFile:
-        """A file of any format. ModelError or ConversionError if a model cannot do what it says."""
+        """Read a file of any format. ModelError or ConversionError if it asks for what no model can do."""
         if format_of(data) is not JSON:
             return cls.of(Model.from_bytes(data))
         try:
@@ -41,19 +41,19 @@ class ModelFile:
         except (ValueError, RecursionError):
             content = None
         plain = data
-        others = dict.fromkeys(("truncation", "padding"))  # which are not the model's
+        others = dict.fromkeys(("truncation", "padding"))  # which do not belong to the model
         if isinstance(content, dict) and any(content.get(name) is not None for name in others):
             plain = json.dumps({**content, **others}).encode()
         try:
             spec = JSON.read(plain).spec
         except ModelError:
-            # More than a model puts around texts is no hindrance: the post-processor itself does that here.
+            # The file may put more around texts than a model can: here, the post-processor itself does that.
             if not isinstance(content, dict) or content.get("post_processor") is None:
                 raise
             alone = {**content, **others, "post_processor": None}
             spec = JSON.read(json.dumps(alone).encode()).spec
         assert isinstance(content, dict)  # or `read` would have raised an error
-        del content["model"]["merges"]  # many, and not needed any more
+        del content["model"]["merges"]  # a long list that is no longer needed
         return cls(Model.from_spec(spec), content, data)
 
     @classmethod
@@ -68,7 +68,7 @@ class ModelFile:
 
     @property
     def spec(self) -> ModelSpec:
-        """The model as a value; the options that are bound to it decide what goes around texts."""
+        """The model as a value, with the options bound to it for what goes around texts."""
         spec = self.model.spec
         bound = {
             name: self.model.bound_options[name]
@@ -113,11 +113,11 @@ class ModelFile:
         return added.post_processor(self.spec, self._names.names)
 
     def said(self, name: str) -> Any:
-        """What the file says about truncation or padding."""
+        """The truncation or padding in the file."""
         return None if self._given is None else self._given.get(name)
 
     def pre_tokenizer(self) -> Any:
-        """What cuts texts into words."""
+        """The pre-tokenizer, which cuts texts into words."""
         if self._given is not None:
             return self._given.get("pre_tokenizer")
         if not self._names.user_defined and self.spec.normalizer.prefix_before_space:
@@ -133,7 +133,7 @@ class ModelFile:
         return self._names.decoder()
 
     def has_usual_decoder(self) -> bool:
-        """Whether the ids of texts are decoded as the model does it."""
+        """Whether the file decodes the ids of texts in the same way as the model."""
         if self._given is None:
             return True
         if self.spec.alphabet == "bytes":

@@ -1,5 +1,6 @@
-"""Post-processors, of the module `tokenizers.processors`: what is put around texts, and which spaces offsets
-leave out. As values, and as what is done to encodings.
+"""Post-processors, as in `tokenizers.processors`: they put tokens around texts, and trim offsets.
+
+The first section applies them to encodings; the second has the classes that programs use.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from cpbpe.compat.tokenizers.encoding import Encoding, Run, Source, run
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 
-# --- What is done to encodings --------------------------------------------------------------------
+# --- Applying them --------------------------------------------------------------------------------
 
 
 Step = tuple[int | None, Run | None, int]
-"""The number of a text, or what is put there; and the type of these tokens."""
+"""The number of a text, or a run of tokens to insert; and the type of the text's tokens."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,18 @@ class Template:
     single: list[Step]
     pair: list[Step]
     is_anew: bool = False
-    """Whether what encodings say of special tokens and texts is forgotten, as BERT's and RoBERTa's do."""
+    """Whether encodings first lose their marks of special tokens and texts, as with BERT's and RoBERTa's."""
     has_one_type: bool = False
     """Whether all tokens have the type 0, also those that overflow."""
     keeps_prefix: bool | None = None
-    """If spaces are taken out of offsets: whether the first one of a text stays."""
+    """Whether the first space of a text stays in offsets; None if no spaces are taken out of them."""
 
     def count(self, is_pair: bool) -> int:
         """How many tokens are added."""
         return sum(run.length for _, run, _ in (self.pair if is_pair else self.single) if run is not None)
 
     def around(self, source: Source, add_special_tokens: bool) -> Encoding:
-        """`apply` for the usual case, one text that is not cut, which takes half the time."""
+        """`apply` for the usual case, a single text without truncation, in half the time."""
         runs: list[Run] = []
         size = len(source.ids)
         ranges = {}
@@ -57,7 +58,7 @@ class Template:
         return Encoding.of(runs, ranges)
 
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
-        """One encoding of one or two, which become parts of it."""
+        """Join one or two encodings, and the tokens around them, into one encoding."""
         steps = self.pair if len(encodings) > 1 else self.single
         if self.is_anew and add_special_tokens:
             for number, encoding in enumerate(encodings):
@@ -86,7 +87,7 @@ class Template:
     def _apply_to_all(
         self, steps: list[Step], encodings: list[Encoding], add_special_tokens: bool
     ) -> Encoding:
-        """The same for encodings that overflow: these parts are put together, too."""
+        """`apply` for encodings that overflow: their overflowing parts are joined, too."""
         for number, encoding in enumerate(encodings):
             encoding.number(number, deep=True)
             if self.has_one_type and add_special_tokens:
@@ -102,7 +103,7 @@ class Template:
 
 
 def without_template(encodings: list[Encoding]) -> Encoding:
-    """The same if there is no template. A single encoding stays as it is: then padding counts as its text."""
+    """`apply` without a template. A single encoding stays as it is, and its padding counts as its text."""
     if len(encodings) == 1:
         return encodings[0]
     merged = Encoding()
@@ -113,7 +114,7 @@ def without_template(encodings: list[Encoding]) -> Encoding:
 
 
 def template_of(post_processor: Any) -> Template | None:
-    """The template of a file; None if it has none. ModelError if something else is done to texts."""
+    """The template for a file's post-processor; None if it has none. ModelError if it does anything else."""
     if post_processor is None:
         return None
     template: Template | None = None
@@ -168,7 +169,7 @@ def _template(step: Any) -> Template | None:
 
 
 def _plain() -> Template:
-    """Nothing is put anywhere."""
+    """A template that adds no tokens."""
     return Template([(0, None, 0)], [(0, None, 0), (1, None, 1)])
 
 
@@ -190,7 +191,7 @@ def _added(ids: list[int], names: list[str], type_id: int) -> Step:
     return None, run(source, type_id=type_id, special=1), 0
 
 
-# --- The values -----------------------------------------------------------------------------------
+# --- The classes ----------------------------------------------------------------------------------
 
 
 __all__ = [
@@ -208,14 +209,14 @@ _MOST = (1 << 32) - 1
 
 
 class PostProcessor:
-    """What all of them are: the part of a tokenizer.json, as a value."""
+    """The base class: a post-processor as its part of a tokenizer.json."""
 
     content: Json
     """The part of the file."""
 
     @classmethod
     def of(cls, content: Json) -> PostProcessor:
-        """The one that a file describes."""
+        """The post-processor that a part of a file describes."""
         kinds: dict[str, type[PostProcessor]] = {kind.__name__: kind for kind in cls.__subclasses__()}
         made = object.__new__(kinds.get(content["type"], PostProcessor))
         made.content = content
@@ -277,7 +278,7 @@ class TemplateProcessing(PostProcessor):
         pair: str | SequenceOf[str] | None = None,
         special_tokens: SequenceOf[Any] | None = None,
     ):
-        """`$A` and `$B` are the texts, and everything else a token; `:1` behind it is its type.
+        """`$A` and `$B` are the texts, and everything else is a token; `:1` after either sets its type.
 
         `special_tokens` has a token and its id for each name, or a dict with `id`, `ids` and `tokens`.
         """
@@ -309,7 +310,7 @@ class ByteLevel(PostProcessor):
         trim_offsets: bool | None = None,
         use_regex: bool | None = None,
     ):
-        """`add_prefix_space`: the first space of a text was put there, and stays."""
+        """With `add_prefix_space`, the first space of a text is a prefix, and stays in the offsets."""
         given = {"add_prefix_space": add_prefix_space, "trim_offsets": trim_offsets, "use_regex": use_regex}
         options = {
             name: True if value is None else arguments.flag(value, name) for name, value in given.items()
@@ -326,7 +327,7 @@ class BertProcessing(PostProcessor):
 
 
 class RobertaProcessing(PostProcessor):
-    """The same with one type, two tokens between a pair of texts, and the offsets of `ByteLevel`."""
+    """Like `BertProcessing`, but with one type, two tokens between texts, and the offsets of `ByteLevel`."""
 
     def __init__(
         self,
@@ -335,7 +336,7 @@ class RobertaProcessing(PostProcessor):
         trim_offsets: bool = True,
         add_prefix_space: bool = True,
     ):
-        """The tokens and their ids; how offsets are."""
+        """The tokens and their ids, and the options of `ByteLevel` for offsets."""
         self.content = {
             "type": "RobertaProcessing",
             "sep": _pair(sep, "sep"),
@@ -346,7 +347,7 @@ class RobertaProcessing(PostProcessor):
 
 
 class Sequence(PostProcessor):
-    """Several, one after the other."""
+    """Several post-processors, one after the other."""
 
     def __init__(self, processors: SequenceOf[PostProcessor]):
         """The post-processors; at most one of them adds tokens."""
@@ -356,7 +357,7 @@ class Sequence(PostProcessor):
         self.content = {"type": "Sequence", "processors": [one.content for one in processors]}
 
 
-# --- What templates consist of ----------------------------------------------------------------------
+# --- Parsing templates ------------------------------------------------------------------------------
 
 
 def _parts(template: Any, name: str) -> list[Part]:

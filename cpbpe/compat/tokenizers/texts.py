@@ -1,7 +1,7 @@
-"""From texts to their tokens: added tokens are found first, and what is left is encoded by the engine.
+"""From texts to tokens: added tokens are found first, and the engine encodes the rest.
 
-The ids of a batch are made at once, by the engine's own batch calls. Tokens, offsets and words of a text are
-made from the same parts again when they are asked for.
+The engine's batch calls make all ids of a batch at once. Tokens, offsets and words are computed from the same
+parts later, when they are read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from cpbpe.model.spec import NormalizerSpec, PieceType, SplitSpec
 from cpbpe.text.unicode_forms import counted
 from cpbpe.text.utf8 import character_positions
 
-# --- Normalizing, with the characters that each character of the result came from -----------------
+# --- Normalizing, with the span in the text for each character of the result ----------------------
 
 
 class Normalizer:
-    """The steps that tokenizers has for the options of a model, without a charsmap.
+    """Normalizes with the steps by which tokenizers expresses the options of a model, without a charsmap.
 
-    `cpbpe.Tokenizer.align` says in sentencepiece's way what each token came from. tokenizers has another one,
-    which follows from its steps:
+    It is needed because tokenizers and `cpbpe.Tokenizer.align`, which follows sentencepiece, give tokens
+    different spans. Those of tokenizers follow from its steps:
 
     - What `Prepend` puts in front belongs to the first character.
-    - Of several spaces that become one, that one is the last.
+    - If several spaces become one, it belongs to the last of them.
     - What is added at the end belongs to the last character.
-    - No token is without characters: all bytes of a character have its span.
+    - No span is empty: all bytes of a character have the span of the character.
     """
 
     def __init__(self, rules: NormalizerSpec, has_user_defined: bool = False):
@@ -71,8 +71,10 @@ class Normalizer:
 
 
 def _normal_form(form: str, text: str) -> tuple[str, list[Span]]:
-    """A Unicode normal form. What is composed of several has the span of the first; what a character becomes
-    beside its first character has the span of the one before.
+    """A text in a Unicode normal form, and the span of each of its characters.
+
+    A character that is composed of several has the span of the first of them. If one becomes several, all but
+    the first of these have the span of the character before it in the text.
     """
     characters, spans = [], []
     at = 0
@@ -106,7 +108,7 @@ def python_pattern(pattern: str) -> str:
 
 
 class Words:
-    """The words of texts for one pre-tokenizer. They consist of whole tokens: nothing is merged across ends.
+    """The words of texts for one pre-tokenizer. Nothing merges across their ends, so tokens never cross them.
 
     With Llama's and Gemma's files, all of a text is one word.
     """
@@ -146,7 +148,7 @@ class Words:
         return starts
 
     def _cut_at(self, starts: list[bool], ids: list[int], pieces: list[str], begin: int, end: int) -> None:
-        """Cut what is between user-defined pieces, if the file says so."""
+        """Cut the tokens between user-defined pieces, if the file says so."""
         if self._cut is None or begin == end:
             return
         parts = [
@@ -170,8 +172,8 @@ class Words:
 class Chunks:
     """The chunks of one byte-level model.
 
-    A token is a run of bytes there, and may begin or end within a character. To tokenizers each byte is a
-    letter that came from all of its character, and a chunk, in which merging stays, is a word.
+    In such a model a token is a run of bytes, and may begin or end inside a character. In tokenizers, each
+    byte is a letter with the span of its whole character, and each chunk is a word.
     """
 
     def __init__(self, splitter: SplitSpec | None):
@@ -183,7 +185,7 @@ class Chunks:
         return [] if splitter is None else list(map(make_cutter, (splitter.pattern, *splitter.then)))
 
     def _begins(self, data: bytes) -> set[int]:
-        """Where chunks begin: each pattern cuts those of the one before, as if they were texts."""
+        """Where chunks begin. Each pattern cuts the chunks of the one before as if they were texts."""
         begins = {0}
         for cutter in self._cutters:
             for begin, end in pairwise(sorted({*begins, len(data)})):
@@ -200,7 +202,7 @@ class Chunks:
         data = b"".join(pieces)
         text = data.decode()
         if len(text) > len(spans):
-            spans = [spans[0], *spans]  # the space in front belongs to the first character
+            spans = [spans[0], *spans]  # the prefix space belongs to the first character
         characters = range(len(data)) if text.isascii() else character_positions(data)
         ends = list(accumulate(map(len, pieces)))
         begins = [0, *ends[:-1]] if ends else []
@@ -216,7 +218,7 @@ class Chunks:
 
 
 class Part(NamedTuple):
-    """A part of a text: an added token, or what an engine encodes."""
+    """A part of a text: an added token, or text that an engine encodes."""
 
     text: str
     """What to encode; or the added token, as the text has it."""
@@ -245,18 +247,19 @@ class Texts:
         words: Callable[[], Words],
         chunks: Chunks | None,
     ):
-        """`normalizer` is None if spans are those of `cpbpe.Tokenizer.align`; `chunks` are of a byte-level
-        model.
+        """If `normalizer` is None, spans are those of `cpbpe.Tokenizer.align`.
+
+        `chunks` is None if the model is not byte-level.
         """
         self._added = added
         self._normalizer = normalizer
         self._make_words = words
         later = engine if prefix_after_special else engine.variant(prefix=False)
         self._chunks = chunks
-        # (In byte-level models a space is put in front of each part, also of one that is normalized already.)
+        # (A byte-level model puts a prefix space in front of each part, even of one already normalized.)
         self.engines = (engine, later, engine.variant(raw=True) if chunks is None else engine)
         self._normalizing = self.engines if chunks is None else (engine.variant(prefix=False),) * 3
-        """The engines for the beginning of a text, for what is after an added token, for normalized text."""
+        """The normalizing engines; as in `engines`, by the kind of a part: FIRST, LATER or RAW."""
         self.skips_special = False
         """Whether special tokens are plain text."""
 
@@ -273,7 +276,7 @@ class Texts:
         return Source(self.engines[FIRST].encode(text), lambda: self._details([Part(text, 0)]))
 
     def sources(self, texts: list[str], is_fast: bool) -> list[Source]:
-        """The tokens of texts. `is_fast`: without texts of tokens, offsets and words."""
+        """The tokens of texts. With `is_fast`, they have no token texts, offsets and words."""
         rows = [self._row(text) for text in texts]
         jobs: tuple[list[str | bytes], ...] = ([], [], [])
         for text, row in zip(texts, rows, strict=True):
@@ -324,7 +327,9 @@ class Texts:
             if at < token.begin:
                 segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
                 row += self._normalized_parts(segment) if normalized.keys else [segment]
-            if token.id >= 0 and token.begin < token.end:  # (the one before may have taken its spaces)
+            if (
+                token.id >= 0 and token.begin < token.end
+            ):  # (the token before may have taken all of it, if it is white space)
                 row.append(Part(text[token.begin : token.end], token.begin, token.id))
             at = token.end
         return row
@@ -333,7 +338,7 @@ class Texts:
         return self.skips_special and content in self._added.specials
 
     def _normalized_parts(self, segment: Part) -> list[Part]:
-        """A segment, cut around the tokens that are looked for in normalized text."""
+        """The parts of a segment, cut around the tokens that are searched for in normalized text."""
         normalized = self._normalizing[segment.kind].normalize(segment.text)
         found = self._added.searches[1].find(normalized, self._is_skipped)
         if not found:
@@ -421,9 +426,10 @@ class Texts:
 
 
 def _widened(begin: int, end: int, length: int) -> Span:
-    """A span with at least one character of a text that is not empty.
+    """A span, widened to at least one character of the text, which must not be empty.
 
-    All bytes of a character have its span, a prefix that of the first character, a suffix that of the last.
+    So all bytes of a character have its span, a prefix that of the first character, and a suffix that of the
+    last.
     """
     if begin < end:
         return begin, end
@@ -432,7 +438,7 @@ def _widened(begin: int, end: int, length: int) -> Span:
 
 
 def _spans_of_tokens(engine: Engine, ids: list[int], pieces: list[str], spans: list[Span]) -> list[Span]:
-    """The spans of tokens whose characters have these spans."""
+    """The spans of tokens, from the spans of their characters."""
     found: list[Span] = []
     at = 0
     left = 0
@@ -450,5 +456,5 @@ def _spans_of_tokens(engine: Engine, ids: list[int], pieces: list[str], spans: l
 
 
 def _length(first: int) -> int:
-    """How many bytes a character has that begins with this one."""
+    """How many bytes a character has, by its first byte."""
     return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4

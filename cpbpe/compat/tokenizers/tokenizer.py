@@ -1,4 +1,4 @@
-"""`Tokenizer`, with the calls of `tokenizers.Tokenizer`. What a call does is in other files."""
+"""`Tokenizer`, with the calls of `tokenizers.Tokenizer`. Other files do the work."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Tokenizer:
     """
 
     def __init__(self, model: Model):
-        """`model` is a `cpbpe.Tokenizer`; `from_file` and the calls beside it read files."""
+        """`model` is a `cpbpe.Tokenizer`; `from_file` and similar methods read files."""
         if not isinstance(model, Model):
             raise TypeError(
                 f"Tokenizer() takes a cpbpe.Tokenizer, not {type(model).__name__}; to read a file, use "
@@ -82,7 +82,7 @@ class Tokenizer:
         engine = model.facts.engine
         self._file = file
         has_user_defined = PieceType.USER_DEFINED in spec.pieces.types
-        # The space in front of a text belongs to what cuts a byte-level text, not to the normalizer.
+        # In byte-level models, the pre-tokenizer adds the prefix space, not the normalizer.
         is_byte_level = spec.alphabet == "bytes"
         rules = replace(spec.normalizer, add_dummy_prefix=False) if is_byte_level else spec.normalizer
         normalizer = None if rules.charsmap else Normalizer(rules, has_user_defined)
@@ -135,7 +135,7 @@ class Tokenizer:
         return cls._of(read_folder(identifier))
 
     def to_str(self, pretty: bool = False) -> str:
-        """The tokenizer.json, with everything that was added or set."""
+        """The tokenizer.json, including everything that was added or set later."""
         content = self._file.content()
         added = self._added.by_id
         tokens = [
@@ -192,7 +192,7 @@ class Tokenizer:
     def encode_batch_fast(
         self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> list[Encoding]:
-        """The same without tokens, offsets and words. (It is no faster: they are made when needed.)"""
+        """The same without tokens, offsets and words. (No faster: these are made only when needed.)"""
         given = arguments.read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
         return self._encode(given, add_special_tokens, is_fast=True)
 
@@ -210,7 +210,7 @@ class Tokenizer:
                 continue
             encodings = []
             for place, words in enumerate(inputs):
-                type_id = 0 if is_fast else place  # a template may set it all the same
+                type_id = 0 if is_fast else place  # (a template may still set it)
                 own = [next(sources) for _ in words.texts]
                 if words.are_words:
                     own = [_numbered(source, number, is_fast) for number, source in enumerate(own)]
@@ -221,7 +221,7 @@ class Tokenizer:
         return finished
 
     def _encode_text(self, text: str, add_special_tokens: bool) -> Encoding:
-        """The same for one text, which is a fifth of the work."""
+        """The same for a single text, with a fifth of the overhead."""
         if add_special_tokens is not True:
             arguments.flag(add_special_tokens, "add_special_tokens")
         source = self._texts.source(text if text.isascii() else arguments.text(text, "sequence"))
@@ -235,7 +235,7 @@ class Tokenizer:
         return finished
 
     def _finished(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
-        """One or two encodings as one: cut, and with what goes around them."""
+        """Truncate one or two encodings, and join them with the tokens around them."""
         if self._truncation is not None:
             added = self.num_special_tokens_to_add(len(encodings) > 1) if add_special_tokens else 0
             self._truncation.apply(encodings, added)
@@ -246,7 +246,7 @@ class Tokenizer:
     def post_process(
         self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
     ) -> Encoding:
-        """Truncate encodings, put tokens around them, and pad: what encoding does after all else."""
+        """Truncate encodings, put tokens around them, and pad: the last steps of encoding."""
         encodings = [encoding] if pair is None else [encoding, pair]
         for given in encodings:
             if not isinstance(given, Encoding):
@@ -283,7 +283,7 @@ class Tokenizer:
 
     @property
     def encode_special_tokens(self) -> bool:
-        """Whether special tokens that a text spells out are plain text. By default they are found."""
+        """Whether special tokens that a text spells out are plain text. By default they become their ids."""
         return self._texts.skips_special
 
     @encode_special_tokens.setter
@@ -293,7 +293,7 @@ class Tokenizer:
     # --- Decoding ---------------------------------------------------------------------------------
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """The text of ids. Those that are not in use have no text."""
+        """The text of ids. Ids that are not in use have no text."""
         skip = arguments.flag(skip_special_tokens, "skip_special_tokens")
         return self._decoder.decode_batch([arguments.ids(ids, "ids")], skip)[0]
 
@@ -342,11 +342,11 @@ class Tokenizer:
         length: int | None = None,
         pad_to_multiple_of: int | None = None,
     ) -> None:
-        """Fill up encodings: to a length, or to that of the longest of a batch."""
+        """Pad encodings from now on: to a length, or to that of the longest of a batch."""
         self._padding = Padding(length, pad_to_multiple_of, pad_id, pad_token, pad_type_id, direction)
 
     def no_padding(self) -> None:
-        """Do not fill up encodings any more."""
+        """Stop padding encodings."""
         self._padding = None
 
     @property
@@ -357,13 +357,13 @@ class Tokenizer:
     def enable_truncation(
         self, max_length: int, *, stride: int = 0, strategy: str = "longest_first", direction: str = "right"
     ) -> None:
-        """Cut encodings to a length; `Encoding.overflowing` has the rest."""
+        """Truncate encodings from now on; `Encoding.overflowing` has the rest."""
         wanted = Truncation(max_length, stride, strategy, direction)
         wanted.check(self.num_special_tokens_to_add(False))
         self._truncation = wanted
 
     def no_truncation(self) -> None:
-        """Do not cut encodings any more."""
+        """Stop truncating encodings."""
         self._truncation = None
 
     @property
@@ -397,7 +397,7 @@ class Tokenizer:
         return {id: self._added.by_id[id].fixed() for id in sorted(self._added.by_id)}
 
     def add_tokens(self, tokens: Sequence[Any]) -> int:
-        """Add tokens that are looked for in texts. Returns how many are new, or have other flags than before.
+        """Add tokens to search for in texts. Returns how many are new, or have other flags than before.
 
         >>> import cpbpe
         >>> from cpbpe.compat.tokenizers import Tokenizer
@@ -420,7 +420,7 @@ class Tokenizer:
 
     @property
     def cpbpe(self) -> Model:
-        """The `cpbpe.Tokenizer` that encodes. It does not know what was added here."""
+        """The `cpbpe.Tokenizer` that encodes. It does not have the tokens that were added here."""
         return self._file.model
 
     def train(self, files: Any = None, trainer: Any = None) -> NoReturn:
@@ -477,7 +477,7 @@ def _numbered(source: Source, number: int, is_fast: bool) -> Source:
 
 
 def _tokens(tokens: Any, is_special: bool) -> list[AddedToken]:
-    """The tokens that a call adds, as values of our own."""
+    """The tokens that a call adds, as our own `AddedToken`."""
     if not isinstance(tokens, list):
         hint = "; put it into a list" if isinstance(tokens, (str, AddedToken)) else ""
         raise TypeError(f"tokens must be a list of str or AddedToken, not {type(tokens).__name__}{hint}")
@@ -486,7 +486,9 @@ def _tokens(tokens: Any, is_special: bool) -> list[AddedToken]:
         if isinstance(token, str):
             found.append(AddedToken(token, special=is_special).fixed())
             continue
-        if not all(hasattr(token, name) for name in ("content", *FLAGS)):  # tokenizers' own are welcome
+        if not all(
+            hasattr(token, name) for name in ("content", *FLAGS)
+        ):  # AddedTokens of the package tokenizers are accepted, too
             raise TypeError(f"tokens must be a list of str or AddedToken, and holds {type(token).__name__}")
         if is_special:
             token.special = True

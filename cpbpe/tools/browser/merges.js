@@ -107,7 +107,7 @@ view.Replay = class {
       const first = borders[step.begin];
       borders.splice(step.begin, step.end - step.begin, ...step.made.map((_, at) => at === 0 && first));
     }
-    // 2. The symbols that it changes, and why these.
+    // 2. The symbols that this step changes, and the reason.
     const step = steps[place];
     this.slider.setAttribute('aria-valuetext', step ? `${place + 1} of ${steps.length}: ${step.why}` : 'the end');
     view.by('place').textContent = `${place} of ${steps.length}`;
@@ -147,7 +147,7 @@ view.showSamples = (model, answer) => {
   }
 };
 
-// A file has samples of its whole text, for each tenth of the chance.
+// The samples in a page that is a file: of its whole text, with the chances 0, 0.1, 0.2 and so on to 1.
 view.samplesHere = ({ error, chances, pieces }, alpha) =>
   error ? { error } : { samples: chances[Math.round(alpha * 10)], pieces };
 
@@ -168,7 +168,7 @@ view.showFound = (model, number, wanted, answer) => {
   );
 };
 
-// In a file, only the pieces that occur can be searched.
+// The search in a page that is a file: it has only the pieces that occur in its text.
 view.searchHere = (pieces, wanted) => {
   const key = wanted.toLowerCase();
   const spaced = key.replaceAll(' ', '▁');

@@ -1,9 +1,9 @@
 'use strict';
-// The page: what is chosen, what is typed, and the link that has both.
+// The page: its options, its text, and the link that stores both.
 
 const LINKED = 2000; // characters; a longer text is not put into the link
-const AT_ONCE = 5000; // characters; for a longer text it is waited until typing pauses
-const LARGEST = 2000000; // bytes that the server takes
+const AT_ONCE = 5000; // characters; a longer text is encoded only when typing pauses
+const LARGEST = 2000000; // bytes that the server accepts
 const SWITCHES = ['special', 'bos', 'eos'];
 
 const page = { models: [], panels: [], answer: null, text: '', timer: 0, seed: 0 };
@@ -21,12 +21,12 @@ page.options = () => {
   for (const name of SWITCHES) options[name] = view.by(name).checked;
   return options;
 };
-// A text box has no carriage returns. As long as nobody types, the text is the one that the page began with.
+// A text box turns carriage returns into newlines. So until somebody types, return the text that the page began with.
 page.value = () => {
   if (page.first && box.value === page.first.replace(/\r\n?/g, '\n')) return page.first;
   return box.value.toWellFormed?.() ?? box.value;
 };
-// A selected part, if there is one: replaying and sampling take short texts.
+// The selected part of the text, or all of it. Replaying and sampling need short texts.
 page.part = () => {
   const selected = box.value.slice(box.selectionStart, box.selectionEnd);
   return selected ? (selected.toWellFormed?.() ?? selected) : page.value();
@@ -59,7 +59,7 @@ page.encode = async () => {
   const differ = answer.models.length < 2 ? '' : spans ? `; ${view.number(spans)} spans differ` : '; cut alike';
   const time = view.data ? '' : `${Math.round(performance.now() - begun)} ms`;
   status.textContent = `${time}${differ}`.replace(/^; /, '');
-  document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1); // for tests: what was drawn
+  document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1); // for tests: how often drawn
 };
 
 page.draw = () => {
@@ -75,7 +75,7 @@ page.draw = () => {
   });
 };
 
-// While somebody types, the last question counts; of a long text, there is none before a pause.
+// While somebody types, only the last request counts; for a long text, none is sent before a pause.
 page.soon = () => {
   clearTimeout(page.timer);
   page.timer = setTimeout(
@@ -87,7 +87,7 @@ page.soon = () => {
   );
 };
 
-// --- What is pointed at --------------------------------------------------------------------------------------------
+// --- The token under the pointer -----------------------------------------------------------------------------------
 
 page.point = (panel, at) => {
   const { ids, begins, ends, pieces } = panel.answer;
@@ -194,7 +194,7 @@ page.writeLink = () => {
   try {
     history.replaceState(null, '', `#${state}`);
   } catch (error) {
-    // Browsers refuse too many changes in a short time; the next one comes.
+    // Browsers refuse too many changes in a short time; a later change will succeed.
   }
 };
 
@@ -214,7 +214,7 @@ page.readLink = () => {
   box.value = (state.get('text') ?? page.first).slice(0, LARGEST);
 };
 
-// --- The beginning -------------------------------------------------------------------------------------------------
+// --- Start ---------------------------------------------------------------------------------------------------------
 
 page.setUp = ({ models, text }) => {
   page.models = models;
@@ -232,7 +232,7 @@ page.setUp = ({ models, text }) => {
   }
   page.readLink();
   if (!view.data) return;
-  // A file shows what it has; what would need the server is switched off.
+  // A page that is a file has no server, so the controls that would need one are switched off.
   const { options } = view.data;
   for (const name of SWITCHES) view.by(name).checked = options[name];
   view.by('prefix').value = options.prefix;

@@ -1,9 +1,9 @@
 'use strict';
-// How texts are shown. Everything comes into the page as text nodes: nothing of a text or of a piece is ever markup.
+// How texts are shown. Texts and pieces enter the page only as text nodes, never as markup.
 
 const view = {};
 
-// An element with a class, attributes, and children, which are nodes or texts.
+// Make an element with a class, attributes, and children, which are nodes or texts.
 view.element = (name, className, attributes, ...children) => {
   const made = document.createElement(name);
   if (className) made.className = className;
@@ -16,15 +16,15 @@ view.by = (id) => document.getElementById(id);
 
 view.number = (number) => (typeof number === 'number' ? number.toLocaleString('en') : String(number));
 
-// (Asked of one character: with a `$`, Chromium 156 does not find characters above U+FFFF.)
+// (Test single characters only: with a `$`, Chromium 156 does not find characters above U+FFFF.)
 const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u;
 const SPECIAL = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
 
 view.codePoint = (character) =>
   'U+' + character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
 
-// Append a text; what nobody would see gets a mark. Spaces and tabs stay what they are, so that lines break, text
-// runs in its direction, and what is copied is the text. A control that turns the direction does not act here. In
+// Append a text with marks for invisible characters. Spaces and tabs stay in the text, so that lines break, text
+// runs in its own direction, and copying gives the text itself. Controls of the direction have no effect here. In
 // prose, spaces get no mark.
 view.append = (parent, text, breaks = true, prose = false) => {
   if (!SPECIAL.test(text)) {
@@ -59,14 +59,14 @@ view.append = (parent, text, breaks = true, prose = false) => {
   flush();
 };
 
-// A piece or a symbol, in an element of its own: its letters do not mix with those beside it.
+// A piece or a symbol in an element of its own, so that its letters do not combine with those beside it.
 view.piece = (text, className = 'piece') => {
   const made = view.element('bdi', className);
   view.append(made, /^\p{M}/u.test(text) ? `◌${text}` : text, false);
   return made;
 };
 
-// The same for names that are read aloud.
+// A piece as text for screen readers.
 view.spoken = (text) =>
   Array.from(text, (character) => {
     if (character === ' ') return text.length === 1 ? 'space' : ' ';
@@ -79,7 +79,7 @@ view.score = (model, score) => {
   return model.bytes ? `rank ${view.number(-score)}` : `score ${score}`;
 };
 
-// Where the characters of a text begin, as JavaScript counts: characters above U+FFFF count as two there.
+// Where each character of a text begins in JavaScript's count, in which characters above U+FFFF are two.
 view.places = (text) => {
   if (!/[\ud800-\udfff]/.test(text)) return null;
   const places = [];
@@ -93,13 +93,13 @@ view.places = (text) => {
   return places;
 };
 
-// --- Asking --------------------------------------------------------------------------------------------------------
+// --- Requests ------------------------------------------------------------------------------------------------------
 
 view.data = view.by('data') ? JSON.parse(view.by('data').textContent) : null;
 
 const asking = new Map();
 
-// Ask the server. A new question of a kind ends the one before it; the answer is null if that happened.
+// Ask the server. A new request aborts the previous one of its kind, whose answer is then null.
 view.ask = async (kind, question) => {
   asking.get(kind)?.abort();
   const controller = new AbortController();

@@ -1,10 +1,10 @@
 'use strict';
-// The tokens of a text and one model. A long text has tens of thousands, so they are divided into blocks, and only
-// those near the visible part have elements.
+// The tokens of a text with one model. A long text has tens of thousands, so they are divided into blocks, and only
+// the blocks near the visible part have elements.
 
-const BLOCK = 200; // tokens, after which a block ends with the line
-const MOST = 500; // tokens, after which it ends in any case
-const LINE = 30; // pixels, for a guess
+const BLOCK = 200; // tokens, after which a block ends at the next line break
+const MOST = 500; // tokens, after which it ends even without one
+const LINE = 30; // pixels; the guessed height of a line
 const AROUND = '600px';
 
 view.Panel = class {
@@ -55,7 +55,7 @@ view.Panel = class {
     this.current = Math.min(this.current, Math.max(0, answer.ids.length - 1));
     this.divide();
     this.list.replaceChildren(...this.blocks.map((block) => block.element));
-    // What can be seen at once is there at once, and does not flicker while somebody types.
+    // Fill visible blocks immediately, so that nothing flickers while somebody types.
     const top = this.list.scrollTop;
     let height = 0;
     for (const block of this.blocks) {
@@ -127,7 +127,7 @@ view.Panel = class {
     block.element.style.height = '';
   }
 
-  // Tokens that have a part of a character each: the characters once, then the tokens.
+  // Tokens that share a character: show the characters once, then the tokens.
   group(first, end) {
     const { begins, ends } = this.answer;
     const text = view.element('span', 'whole');
@@ -179,7 +179,7 @@ view.Panel = class {
     return low < spans.length && spans[low][0] < Math.max(end, begin + 1);
   }
 
-  // --- What is pointed at ------------------------------------------------------------------------------------------
+  // --- The token under the pointer ---------------------------------------------------------------------------------
 
   at(event) {
     const token = event.target.closest('.token');
@@ -233,7 +233,7 @@ view.Panel = class {
     this.element(at)?.focus();
   }
 
-  // Mark the tokens of a span, because the other model's token there is pointed at.
+  // Mark the tokens of a span when the pointer is on the other model's token there.
   mark(begin, end) {
     for (const marked of this.list.querySelectorAll('.linked')) marked.classList.remove('linked');
     if (begin === end || !this.answer || this.answer.error) return;
