@@ -1,10 +1,10 @@
 """The work of a run: reading, encoding and writing at the same time, and continuing where an earlier run
 ended.
 
-One thread reads, one writes, and all others encode, each a batch of its own. The *state* of a run, a JSON
-value, says how far the source has been read, and how far each file has been written. The files may hold
-documents that the state does not count as read, but not the opposite: documents that are read again are
-recognized by their place in the sequence of documents, and not written twice.
+One thread reads, one writes, and as many as `threads` allows encode, each a batch of its own. The *state* of
+a run, a JSON value, says how far the source has been read, and how far each file has been written. The files
+may hold documents that the state does not count as read, but not the opposite: documents that are read again
+are recognized by their place in the sequence of documents, and not written twice.
 """
 
 from __future__ import annotations

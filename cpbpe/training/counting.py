@@ -32,7 +32,7 @@ from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
 _SAMPLED = "sample"  # the name of blocks that hold sampled sentences
-_SPILL_SHARE = 3  # words are copied when they are sorted, so counts may take this fraction of the limit
+_SPILL_SHARE = 3  # counts may take a third of the limit, because words are copied when they are sorted
 
 
 # --- What counts depend on ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from cpbpe.training.option_table import BYTE_GROUPS, BYTE_REFUSED, FOREIGN, GROU
 
 Pretokenizer = Callable[[str], Sequence[str]]
 Rules = Sequence[tuple[str, str]] | Mapping[str, str]
-"""Texts to rewrite, each with its replacement. `TrainOptions` holds rules as a tuple of pairs."""
+"""Texts with their replacements. `TrainOptions` holds them as a tuple of pairs, and all lists as tuples."""
 
 RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 """The normalization rules that have a name."""
