@@ -499,11 +499,11 @@ def _steps_html(drawn: Sequence[Step], more: str, roots: Sequence[Node], ids: Se
     trees = "".join(_tree(root, str(id)) for root, id in zip(roots, ids, strict=True))
     style = f"{FONT};overflow-x:auto;white-space:nowrap;margin-top:.7em"
     role = 'role="group" aria-label="how the symbols merged, and the ids"'
-    return f'<div>{table}<div {role} dir="{_way(drawn[0])}" style="{style}">{trees}</div></div>'
+    return f'<div>{table}<div {role} dir="{_direction_of(drawn[0])}" style="{style}">{trees}</div></div>'
 
 
-def _way(step: Step) -> str:
-    """The direction of the text."""
+def _direction_of(step: Step) -> str:
+    """The direction in which the text of a step is read."""
     return direction(text_of(b"".join(step.symbols))) or "ltr"
 
 
@@ -513,7 +513,7 @@ def _table(steps: Sequence[Step], numbers: Sequence[str]) -> str:
         [
             number,
             step.kind,
-            f'<div dir="{_way(step)}" style="{FONT}">{_symbols(step)}</div>',
+            f'<div dir="{_direction_of(step)}" style="{FONT}">{_symbols(step)}</div>',
             f"<bdi>{escape(step.explained())}</bdi>",
         ]
         for step, number in zip(steps, numbers, strict=True)

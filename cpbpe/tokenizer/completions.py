@@ -109,15 +109,15 @@ class Completions:
     """The end of the prompt, in UTF-8, which the stable ids do not cover."""
     exact: bool
     """Whether each ending is known to occur. If it is false, some may not: see docs/token-healing.md."""
-    _found: dict[tuple[int, ...], bytes]
-    """The endings, with what follows the prompt."""
+    _continuations: dict[tuple[int, ...], bytes]
+    """The ids of the endings, each with a text that leads to it."""
     _size: int
     """How many ids there are."""
 
     @kept
     def endings(self) -> Sequence[Ending]:
         """All ways in which the ids can go on after the stable ones, up to the end of the prompt."""
-        return [Ending(ids, more.decode()) for ids, more in self._found.items()]
+        return [Ending(ids, more.decode()) for ids, more in self._continuations.items()]
 
     @kept
     def next_ids(self) -> IdArray:
@@ -125,7 +125,7 @@ class Completions:
 
         An ending without ids (the prompt ends in a space that the model removes there) adds none.
         """
-        return np.array(sorted({ids[0] for ids in self._found if ids}), np.uint32)
+        return np.array(sorted({ids[0] for ids in self._continuations if ids}), np.uint32)
 
     @kept
     def mask(self) -> Mask:
@@ -137,7 +137,7 @@ class Completions:
     def __repr__(self) -> str:
         return (
             f"<cpbpe.Completions: {len(self.ids)} stable ids, {len(self.unstable)} unstable, rest "
-            f"{self.rest!r}, {len(self._found)} endings>"
+            f"{self.rest!r}, {len(self._continuations)} endings>"
         )
 
 
@@ -168,16 +168,16 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
     ids, _, spans = plan.encoder.align(data, False, True)
     before = sum(1 for begin, _ in spans if begin < done) if done else 0
     # 3. How the last segment can end.
-    found = _Search(facts, plan, data[done:], done > 0, open_at - done, keys)
-    found.run()
+    search = _Search(facts, plan, data[done:], done > 0, open_at - done, keys)
+    search.run()
     # 4. The ids that all endings share. (The ids of the prompt alone are one of the endings.)
-    rows = list(found.endings)
+    rows = list(search.endings)
     common = 0
     if rows:
         lowest, highest = min(rows), max(rows)
         while common < min(len(lowest), len(highest)) and lowest[common] == highest[common]:
             common += 1
-    stable = before + found.head + common
+    stable = before + search.head + common
     rest = b""
     if len(rows) > 1:
         last = max((end for _, end in spans), default=0)
@@ -187,8 +187,8 @@ def completions(facts: ModelFacts, plan: EncodePlan, text: Text) -> Completions:
         ids=plan.front + ids[:stable],
         unstable=ids[stable:],
         rest=rest,
-        exact=found.exact,
-        _found={row[common:]: more for row, more in found.endings.items()},
+        exact=search.exact,
+        _continuations={row[common:]: more for row, more in search.endings.items()},
         _size=facts.special.size,
     )
 
@@ -215,7 +215,7 @@ class _Search:
         self._later = later
         self._open_at = open_at
         self._keys = keys
-        self._drop = -1  # the UNKNOWN id, if it is the last id before the endings; otherwise -1
+        self._unknown_before = -1  # the UNKNOWN id, if it is the last id before the endings; otherwise -1
         self.head = 0
         """How many ids of the segment come before the endings. They are certain."""
         self.endings: dict[tuple[int, ...], bytes] = {}
@@ -248,7 +248,7 @@ class _Search:
         is_run = ids[:1] == head[-1:] == [unk]  # unknown characters on both sides are one token
         cut, head = cut + place, head + ids[is_run:]
         self.head = len(head)
-        self._drop = unk if head and head[-1] == unk else -1
+        self._unknown_before = unk if head and head[-1] == unk else -1
         # 2. The text alone, and all that can follow it.
         for text, end, more in state.alone():
             tail = Tail(self._facts, engine, text[cut:], end - cut)
@@ -260,14 +260,14 @@ class _Search:
     def _of_base(self, state: _Continuations, base: _Base, tail: Tail) -> None:
         made: dict[tuple[int, ...], list[bytes]] = {}
         for rows, rests in tail.endings():
-            if state.is_simple and self._keys is None and self._drop < 0:
+            if state.is_simple and self._keys is None and self._unknown_before < 0:
                 for ids, after in zip(rows, state.realized_all(base, rests), strict=True):
                     self.endings.setdefault(ids, after)
                 continue
             for ids, rest in zip(rows, rests, strict=True):
                 made.setdefault(ids, []).append(rest)
         for ids, ways in made.items():
-            if self._dropped(ids) in self.endings:
+            if self._without_run(ids) in self.endings:
                 continue
             for rest in ways:
                 more = state.realized(base, rest)
@@ -278,15 +278,15 @@ class _Search:
                     self.exact = False
                     self._add(ids, base.more + ways[0])
 
-    def _dropped(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+    def _without_run(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """The ids without the first, if that belongs to the run of unknown characters before it."""
-        return ids[1:] if ids and ids[0] == self._drop else ids
+        return ids[1:] if ids and ids[0] == self._unknown_before else ids
 
     def _add(self, ids: tuple[int, ...], more: bytes) -> bool:
         """Keep an ending, unless a special token is found in the text that leads to it."""
         if self._keys is not None and self._keys.find(self._text + more, self._open_at, final=True)[0]:
             return False
-        self.endings.setdefault(self._dropped(ids), more)
+        self.endings.setdefault(self._without_run(ids), more)
         return True
 
     def _of_special_tokens(self) -> None:
@@ -463,7 +463,7 @@ class _Continuations:
         for way in ways:
             if (more := self._checked(base, rest, way[0])) is not None:
                 return more
-        for letters in islice(product(*map(self._ways, rest.decode())), _TRIED):
+        for letters in islice(product(*map(self._texts_for, rest.decode())), _TRIED):
             for between in (b"", *self._nothing):
                 more = self._checked(base, rest, between + between.join(letters))
                 if more is not None:
@@ -485,11 +485,11 @@ class _Continuations:
         alone = self.fixed + self._stream.copy().push(more, final=True)
         return more if alone == base.text + rest else more + self._mark
 
-    def _ways(self, letter: str) -> list[bytes]:
+    def _texts_for(self, letter: str) -> list[bytes]:
         """Texts that are normalized to one character."""
         own = letter.encode()
-        ways = [b" ", own] if own == SPACE else [own]
-        return ways + self._sources.get(own.replace(SPACE, b" "), [])[:6]
+        texts = [b" ", own] if own == SPACE else [own]
+        return texts + self._sources.get(own.replace(SPACE, b" "), [])[:6]
 
     @kept
     def _sources(self) -> dict[bytes, list[bytes]]:

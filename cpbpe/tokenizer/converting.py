@@ -21,7 +21,7 @@ from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
 
 FOLDER = "folder"
-"""The name of the format that is not one file: a folder of transformers."""
+"""The name of the one format that is a folder: that of transformers."""
 
 FORMATS = (*registry.FORMATS, FOLDER)
 """What can be written, by name."""
@@ -92,7 +92,7 @@ class Asked(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A conversion that has been done and tried, and not written yet."""
+    """A conversion that has been made and tried, but not written yet."""
 
     conversion: Conversion
     """What it did."""
@@ -166,7 +166,7 @@ def convert(
 
 
 def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Prepared:
-    """Everything that `convert` does but writing."""
+    """Everything that `convert` does, except writing."""
     path = _path(target, "convert")
     wanted = _format(path, asked.to)
     allow_differences = asked.allow_differences
@@ -258,7 +258,7 @@ def _refuse_own_fields(differences: Sequence[Difference], allow_differences: boo
 
 
 def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
-    """Write all files. In a folder, none may stay that belongs to another model."""
+    """Write all files. An error if the folder would still hold a file of another model."""
     if format == FOLDER or path not in files:  # it is a folder for several
         with importing:
             from cpbpe.model.formats.folder_writing import left_behind

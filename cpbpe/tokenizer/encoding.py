@@ -78,9 +78,9 @@ class Encoding:
     """The ids that are special tokens."""
 
     facts: ClassVar[ModelFacts | None] = None
-    """The model, for drawings, as long as the encoding is in the process that made it.
+    """The model, for drawings; None in another process than the one that made the encoding.
 
-    (It is no field: what is compared, pickled or turned into a dict is what the model has said.)
+    (It is not a field, so encodings are compared, pickled and turned into a dict without the model.)
     """
 
     def __len__(self) -> int:
@@ -263,7 +263,7 @@ class Encoding:
 
 
 def _checked(number: SupportsIndex, size: int, method: str, name: str, of: str) -> int:
-    """An index from a user. Negative ones do not count from the end, because that would hide mistakes."""
+    """An index from a user. Negative ones are refused: counting from the end would hide mistakes."""
     try:
         checked = index(number)
     except TypeError:

@@ -29,17 +29,17 @@ _NO_TEXT = b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
 
 _NORMAL = int(PieceType.NORMAL)
 _OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
-"""The types of pieces that text can become."""
+"""The types of pieces that text can be merged into."""
 
 MAX_KEY = 100
-"""With longer rules, which are unheard of, no part of a text is ever final."""
+"""With rules that are longer than this (no known model has any), no part of a text is ever final."""
 NO_END = 1 << 62
 """More bytes than any text has."""
 
 _PROBE = range(0xF0000, 0xF0000 + 2100)
-"""Characters that no real piece contains side by side, and more of them than a piece is long."""
+"""Characters that no real piece holds side by side. As a text, they are longer than any piece."""
 _WORDS = b"a a"
-"""The same for patterns: every published one cuts it before the space."""
+"""The same for byte-level models: every published pattern cuts this text before the space."""
 
 
 class ModelFacts:
@@ -70,7 +70,7 @@ class ModelFacts:
 
     @kept
     def spec(self) -> ModelSpec:
-        """The model as a value, without what only its file says. Made on request: it takes megabytes."""
+        """The model as a value, without what only its file says. It takes megabytes, so it is made lazily."""
         added = tuple((text.encode(), id) for text, id in self.special.added.items())
         with importing:
             from dataclasses import replace
@@ -111,7 +111,7 @@ class ModelFacts:
         """Whether decoding drops a space at the beginning of a text."""
         rules = self.spec.normalizer
         drops = rules.add_dummy_prefix or rules.remove_extra_whitespaces
-        return drops and not self.is_byte_level  # there what pieces have is kept
+        return drops and not self.is_byte_level  # byte-level models keep all spaces
 
     @kept
     def special_ids(self) -> list[int | None]:
@@ -186,16 +186,16 @@ class ModelFacts:
         return self._spelled(piece)
 
     def _spelled(self, piece: bytes) -> bytes:
-        """What a piece of text adds: all but byte-level ones write a space as U+2581."""
+        """What a piece of text adds. In models that are not byte-level, U+2581 stands for a space."""
         return piece if self.is_byte_level else piece.replace(SPACE, b" ")
 
     @kept
     def is_byte_level(self) -> bool:
-        """Whether the model is. (To ask the engine takes a microsecond, because it says more than that.)"""
+        """Whether the model is byte-level. (Asking the engine takes a microsecond: it returns much more.)"""
         return self.engine.head["byte_level"] is not None
 
     def token_bytes(self) -> list[bytes]:
-        """The same for all ids; nothing for one that is not in use."""
+        """What each id adds in the middle of a text; b"" for an id that is not in use."""
         engine, special = self.engine, self.special
         pieces = list(map(engine.piece, range(engine.size)))
         table = list(map(self._spelled, pieces))
@@ -209,7 +209,7 @@ class ModelFacts:
 
     @kept
     def pieces(self) -> list[str]:
-        """The text of every id, as pieces spell it, with U+FFFD for bytes that are not UTF-8."""
+        """The piece or added token of every id, with U+FFFD for bytes that are not UTF-8."""
         engine, special = self.engine, self.special
         pieces = [text_of(engine.piece(id)) for id in range(engine.size)]
         return pieces + [special.texts.get(id, "") for id in range(engine.size, special.size)]
@@ -231,9 +231,10 @@ class ModelFacts:
 
     @kept
     def letters_engine(self) -> Engine:
-        """An engine that merges any bytes as this byte-level model merges those of a chunk.
+        """An engine that merges any bytes as this byte-level model merges the bytes of a chunk.
 
-        It takes them as letters (`utf8`), since engines read bytes that are not UTF-8 as U+FFFD.
+        It takes the bytes as printable letters (`to_letters`), because engines would read bytes that are not
+        UTF-8 as U+FFFD.
         """
         with importing:
             from cpbpe.engine.choice import make_engine
@@ -249,7 +250,7 @@ class ModelFacts:
 
     @kept
     def witnesses(self) -> Witnesses:
-        """What finds a text for a piece; it keeps what it has worked out."""
+        """Finds texts that yield given pieces, and caches them."""
         with importing:
             from cpbpe.engine.choice import make_engine
             from cpbpe.lint.reach import witnesses_of
@@ -257,7 +258,7 @@ class ModelFacts:
 
     @kept
     def lookahead(self) -> int:
-        """The most bytes that decide how the first of them are rewritten."""
+        """How many bytes from a place on can decide how the text there is rewritten."""
         spec = self.spec
         longest: int | None = 0
         if spec.normalizer.charsmap:
@@ -283,7 +284,7 @@ class ModelFacts:
 
     @kept
     def stream_unk(self) -> int:
-        """The id that a run of unknown characters gets once, -1 if there is none."""
+        """The id that a whole run of unknown characters gets; -1 if the model has none."""
         return self.types.find(PieceType.UNKNOWN) if not self.engine.head["byte_fallback"] else -1
 
     @kept
@@ -308,8 +309,9 @@ class ModelFacts:
     def stream_texts(self, skip: bool | None) -> StreamTexts:
         """What every id adds to a text that arrives id by id; `skip` is `skip_special_tokens`.
 
-        The text in the middle of others, None for tokens that are shown or left out, and for what the second
-        value has: the byte of a BYTE piece, and the bytes of a piece that is not UTF-8.
+        The first value is a list of texts, as in the middle of a text. It has None for special tokens that
+        are shown or left out, and for all ids in the second value. This has the byte of each BYTE piece, and
+        the bytes of each piece that is not UTF-8.
         """
         found = self._stream_texts.get(skip)
         if found is None:

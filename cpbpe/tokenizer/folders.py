@@ -1,10 +1,10 @@
-"""Loading a folder of transformers: its model, and what the files beside it say, see `folder_reading`.
+"""Loading a folder of transformers: its model, and what the files beside it say (see `folder_reading`).
 
-What changes the model (other names of CONTROL pieces, other bos, eos and pad, no dummy prefix) is put into it
-before its engine is made. A `.model` file is the exception: the core reads one in a tenth of the time that
-Python takes, so its engine is made first, and again for such a change. All the rest (added tokens, their
-flags, options, templates) changes no engine. So a folder loads about as fast as the model alone, and a folder
-whose files say nothing new is the same as its model.
+Some of what they say changes the model itself: other names of CONTROL pieces, other bos, eos and pad pieces,
+no dummy prefix. Such changes are made before the engine is built. A `.model` file is the exception: the core
+reads one in a tenth of the time that Python takes, so its engine is built first, and again only if there are
+such changes. Everything else (added tokens, their flags, options, templates) changes no engine. So a folder
+loads about as fast as its model alone, and if its files say nothing new, the result is the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cpbpe.tokenizer.options import ENCODE_DEFAULTS
 from cpbpe.tokenizer.special_tokens import SpecialTokens, checked_tokens, special_ids
 
 _PLACES = {"unk": 0, "bos": 1, "eos": 2, "pad": 3}
-"""Where engines and specs have the pieces with these parts."""
+"""The index of each special piece in what engines and specs list."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class ReadFolder:
 def read_folder(
     folder: str, *, allow_differences: bool = False, closely: bool = False, hints: Hints = NO_HINTS
 ) -> ReadFolder:
-    """The model in a folder. `closely`: also compare it with the tokenizer.json beside it, slowly.
+    """The model in a folder. `closely`: whether to compare it with a tokenizer.json beside it, which is slow.
 
     `hints` are what a user says about a model whose file does not say it.
     """
-    # 1. The model by itself, with what changes it.
+    # 1. The model, with the changes that the files beside it make.
     main = in_folder(folder)
     data = read_model_file(main)
     format = format_of(data)
@@ -71,7 +71,7 @@ def read_folder(
         differences = read.differences
         notes = [*format.notes_of(read), *notes]
         facts = facts_of_read(_changed_spec(read.spec, format, beside, notes))
-    # 2. What is said beside it.
+    # 2. Everything else that these files say.
     joined = _Joining(facts, beside, notes, conflicts, is_json=format is JSON).joined(folder)
     if conflicts and not closely:
         problem = f"{folder}: {'; '.join(conflicts)}; the model is followed"
@@ -86,7 +86,7 @@ def read_folder(
 
 
 class _Class(NamedTuple):
-    """What a class of transformers does besides what is in `vocab.json` and `merges.txt`."""
+    """What a class of transformers does that its `vocab.json` and `merges.txt` do not say."""
 
     pattern: str
     """The name of its pattern."""
@@ -95,7 +95,7 @@ class _Class(NamedTuple):
 
 
 _CLASSES = {"Qwen2Tokenizer": _Class("qwen2", "NFC")}
-"""The classes whose models may be these two files."""
+"""The classes whose models may consist of these two files alone."""
 
 
 def _read(
@@ -115,7 +115,7 @@ def _read(
 
 
 def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes: list[str]) -> ModelSpec:
-    """A model with what the files beside it change in it."""
+    """A model with the changes that the files beside it make."""
     rules = spec.normalizer
     if format is GPT2 and beside.prefix_space:
         rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
@@ -176,7 +176,7 @@ class _SpecPieces:
 def _other_names(
     pieces: _PiecesOf, beside: FolderSettings, added: Container[str], notes: list[str]
 ) -> dict[int, bytes]:
-    """The names of CONTROL pieces, by their ids, that the files say and the model does not."""
+    """The names of CONTROL pieces, by id, that differ in the files from those in the model."""
     new, said = dict[int, bytes](), []
     for id, text in beside.tokens.items():
         name = text.encode()
@@ -191,7 +191,7 @@ def _other_names(
 
 
 def _renamed(spec: ModelSpec, names: Mapping[int, bytes]) -> ModelSpec:
-    """The model with these names of CONTROL pieces. No text has their ids."""
+    """The model with these names of CONTROL pieces. No ids change, because no text yields these pieces."""
     rows = [piece._replace(text=names.get(id, piece.text)) for id, piece in enumerate(spec.pieces)]
     named = {spec.pieces.texts[id]: name for id, name in names.items()}
     unk, bos, eos, pad = (named.get(name, name) for name in spec.special_pieces)
@@ -199,7 +199,7 @@ def _renamed(spec: ModelSpec, names: Mapping[int, bytes]) -> ModelSpec:
 
 
 def _other_roles(pieces: _PiecesOf, beside: FolderSettings) -> dict[str, bytes]:
-    """The CONTROL pieces that are bos, eos and pad in the files, and not in the model."""
+    """The CONTROL pieces that are bos, eos and pad in the files, where the model says something else."""
     roles = {role: beside.roles[role].encode() for role in ("bos", "eos", "pad") if role in beside.roles}
     ids = {role: pieces.find(name) for role, name in roles.items()}
     return {
@@ -224,7 +224,7 @@ class _Joining:
         *,
         is_json: bool,
     ):
-        """`conflicts` gets what the files say that cannot be, because the model says something else."""
+        """`conflicts` is extended by what the files say that contradicts the model."""
         self._facts = facts
         self._engine = facts.engine
         self._beside = beside
@@ -237,7 +237,7 @@ class _Joining:
         self._conflicts.append(note)
 
     def joined(self, folder: str) -> ModelFacts:
-        """Both together."""
+        """The model with what is said beside it."""
         facts = self._facts
         try:
             new = checked_tokens(facts.engine, facts.special, self._new_tokens(facts.special.added))
@@ -267,7 +267,7 @@ class _Joining:
                 self._conflict(f"files beside the model give {text!r} the id {id}; one of the two is taken")
             elif text not in added:
                 new[text] = id
-        # transformers gives ids to the others in this order, after all that there are.
+        # transformers gives the next free ids to the tokens without one, in this order.
         named = [beside.roles[role] for role in NAMED if role in beside.roles]
         others = [text for role, text in beside.roles.items() if role not in NAMED]
         free = max([engine.size - 1, *added.values(), *new.values()]) + 1
@@ -278,10 +278,10 @@ class _Joining:
         return new
 
     def _flags(self, known: SpecialTokens, new: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-        """The flags of tokens, where they say more than what the model says by itself.
+        """The flags of tokens, where they say more than the model.
 
-        A tokenizer.json that is the model says everything about the tokens that it has, but those with a part
-        in the class (bos, pad and so on) are special, whatever it says.
+        If the model is a tokenizer.json, it says everything about the tokens that it has, with one exception:
+        tokens with a role in the class (bos, pad and so on) are special, whatever it says.
         """
         engine, found = self._engine, {}
         if self._is_json:
@@ -306,7 +306,7 @@ class _Joining:
         return found
 
     def _carried(self, own: Carried, special: SpecialTokens) -> Carried:
-        """What is said beside the model. What goes without saying is left out."""
+        """What is said beside the model, without what the model itself says and without defaults."""
         beside = self._beside
         roles = {**own.roles, **beside.roles}
         ids = special_ids(self._engine, special.added)
@@ -345,7 +345,7 @@ class _Joining:
 
 
 def _compared(facts: ModelFacts, folder: str) -> list[str]:
-    """What is said of a tokenizer.json beside the model that has other pieces."""
+    """A note if a tokenizer.json beside the model has other pieces."""
     try:
         with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
             content = json.loads(file.read())

@@ -1,4 +1,4 @@
-"""From a model's bytes or spec to what a Tokenizer holds, and the hash that tells models apart."""
+"""From a model's bytes or spec to the `ModelFacts` of a Tokenizer, and the hash that tells models apart."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def facts_of(file: bytes | bytearray | memoryview, hints: Hints = NO_HINTS) -> M
 
 
 def warn_of(read: ReadModel, where: str = "") -> None:
-    """Warn of what a file does not say, and what was taken for it."""
+    """Warn of what a file does not say, and of what was assumed instead."""
     for assumption in read.assumptions:
         warnings.warn(f"{where}{assumption}", stacklevel=calls_of_ours())
 
 
 def facts_of_spec(spec: ModelSpec) -> ModelFacts:
-    """The model that somebody's spec describes. (What no file can say is an error now, not later.)"""
+    """The model that a user's spec describes. A spec that no file can hold is an error at once, not later."""
     with importing:
         from cpbpe.model.formats.sentencepiece import write
         from cpbpe.model.spec import ModelSpec
@@ -54,7 +54,7 @@ def facts_of_spec(spec: ModelSpec) -> ModelFacts:
 
 
 def facts_of_read(spec: ModelSpec) -> ModelFacts:
-    """The model that the reader of a format has made. Its `.model` file is only written when it is needed."""
+    """The model that a reader of a format returned. Its `.model` file is written only when it is needed."""
     with importing:
         from dataclasses import replace
 
@@ -68,9 +68,9 @@ def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str
 
 
 def facts_with(facts: ModelFacts, new: Mapping[str, int], carried: Carried | None = None) -> ModelFacts:
-    """The same model with added tokens that have been checked, and with something else beside it.
+    """The same model with added tokens that have been checked, and with `carried` beside it.
 
-    The model is not read again: this is written at the end of its file.
+    The model is not read again: these are appended to its file.
     """
     added = {**facts.special.added, **new}
     special = SpecialTokens(facts.engine, added, facts.special.flags if carried is None else carried.tokens)
@@ -110,10 +110,10 @@ def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
 
 
 def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any] | None = None) -> Any:
-    """What a pickle calls. The pickle contains only the name of this function.
+    """The function that unpickles a tokenizer. A pickle contains only its name, so it must not be renamed.
 
-    `behaviour` is in the pickle for whatever is derived from pickles, such as the caches of datasets: when it
-    changes, they are built again.
+    `behaviour` is not used here. It makes pickles differ when BEHAVIOUR changes, so that caches whose keys
+    are made from pickles, such as those of datasets, are built again.
     """
     tokenizer = cls.from_bytes(file)
     return tokenizer.using(**bound_options) if bound_options else tokenizer

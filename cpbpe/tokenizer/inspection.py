@@ -1,6 +1,6 @@
-"""What a model is, counted and listed: the value that `Tokenizer.inspect` returns. And what is wrong with it.
+"""`Tokenizer.inspect`: a model in numbers and lists. `Tokenizer.lint`: what is wrong with it.
 
-`cpbpe/tools/reports.py` shows it to people, and says what the settings mean.
+`cpbpe/tools/reports.py` prints an inspection, and says what the settings mean.
 """
 
 from __future__ import annotations
@@ -212,9 +212,9 @@ def prefix_of(rules: NormalizerSpec) -> str:
 
 
 def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int]]:
-    """How many texts have each length; how many are in each script; the places of the longest.
+    """How many texts have each length, how many are in each script, and the indexes of the longest.
 
-    Everything is done in arrays, because there may be hundreds of thousands.
+    Everything is done in arrays, because there may be hundreds of thousands of texts.
     """
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     order = np.argsort(-lengths, kind="stable")[:_LONGEST].tolist()
@@ -223,7 +223,7 @@ def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int
     lengths = lengths[lengths > 0]
     if not len(lengths):
         return found, {}, order
-    # The script of every character, as a number; those that go with any script count for none.
+    # The script of every character, as a number; -1 for characters that go with any script.
     names = sorted({*ranges()[2], COMMON} - {INHERITED})
     number = {name: place for place, name in enumerate(names)}
     table = np.full(0x110000, -1, np.int16)
@@ -243,7 +243,7 @@ def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int
 
 
 def lint(facts: ModelFacts, texts: Iterable[str | bytes] | None = None, embeddings: Any = None) -> Lint:
-    """Check a model, and also what some texts and an embedding matrix show of it."""
+    """Check a model, and what a corpus and an embedding matrix show about it."""
     spec, special = facts.spec, facts.special
     try:
         losses: tuple[Any, ...] | None = losslessness(spec).reasons

@@ -1,9 +1,9 @@
 """Whether every text comes back from its ids, and if not, why: `Tokenizer.is_lossless`.
 
 The question is whether `tok.decode(tok.encode(text)) == text` for every text without U+2581. (In pieces this
-character stands for a space, so it is decoded as one.) Whatever can prevent it shows in the model's settings
-and in a few of its pieces, so no search is needed. Still, nothing is reported without proof: each reason has
-an example that was encoded and decoded with the reference engine.
+character stands for a space, so it is decoded as one.) Everything that can prevent it is visible in the
+model's settings and in a few of its pieces, so no search is needed. Still, nothing is reported without proof:
+each reason has an example that was encoded and decoded with the reference engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ named rules have 400,000.)"""
 _MAX_EXAMPLES = 1 << 14
 """At most this many texts are tried for one reason."""
 _FEW = 24
-"""Of this many rules, what they rewrite is tried side by side."""
+"""The keys and replacements of this many rules are tried side by side."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Losslessness:
 
 
 def losslessness(spec: ModelSpec) -> Losslessness:
-    """Whether every text comes back, with what is lost where it does not.
+    """Whether every text comes back, and if not, what is lost.
 
-    ModelError if this cannot be decided: every text that was tried comes back, but the model has too many
-    rules to try them all, or a denormalizer of which it cannot be shown that it undoes the rules.
+    A ModelError if this cannot be decided: every text that was tried comes back, but the model has too many
+    rules to try them all, or a denormalizer for which it cannot be shown that it undoes the rules.
     """
     if spec.alphabet == "bytes":
         return _of_bytes(spec.normalizer)
@@ -118,7 +118,7 @@ def losslessness(spec: ModelSpec) -> Losslessness:
 
 
 def _of_bytes(rules: NormalizerSpec) -> Losslessness:
-    """That of a byte-level model: every byte is a piece, so joining pieces gives the normalized text back."""
+    """The answer for a byte-level model. All bytes are pieces, so joining gives the normalized text."""
     losses, front = [], " " if rules.add_dummy_prefix else ""
     if form := rules.unicode_form:
         example = NOT_IN_FORM[form]
@@ -130,16 +130,16 @@ def _of_bytes(rules: NormalizerSpec) -> Losslessness:
 
 
 def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield what could lose something, with texts that would show it; if nothing can, every text comes back.
+    """Yield everything that could lose text, with texts that would show it.
 
-    The reason is this. Without rules and without remove_extra_whitespaces, the normalized text is the text
-    itself, with spaces written as `▁`, and with a dummy prefix. With byte_fallback each of its symbols
-    becomes a piece that spells it, or, if it is a single character, its bytes. Decoding joins these again.
-    It turns `▁` into a space in pieces, but not in bytes, and drops as many `▁` at the beginning as were
-    added.
+    If there is nothing, every text comes back, for this reason. Without rules and without
+    remove_extra_whitespaces, the normalized text is the text itself, with spaces written as `▁`, and with a
+    dummy prefix. With byte_fallback each of its symbols becomes a piece that spells it, or, if it is a single
+    character, its bytes. Decoding joins these again. It turns `▁` into a space in pieces, but not in bytes,
+    and drops as many `▁` at the beginning as were added.
     """
     normalizer = spec.normalizer
-    # (In columns: as one object each, 250,000 pieces would take most of a second.)
+    # (This reads columns, because making an object of each of 250,000 pieces would take most of a second.)
     types = dict(zip(spec.pieces.texts, spec.pieces.types, strict=True))
     rules = Charsmap(normalizer.charsmap) if normalizer.charsmap else None
 
@@ -249,12 +249,13 @@ def _side_by_side(rules: Charsmap | None, back: Charsmap) -> Iterator[str]:
 
 
 def _is_undone(spec: ModelSpec) -> bool:
-    """Whether it can be shown that every text comes back from a denormalizer. (Each rule has been tried.)
+    """Whether it can be shown that the denormalizer gives every text back. (Each rule has been tried by now.)
 
-    It does if it maps each replacement to its key again, and finds the replacements in the normalized text.
-    It finds them if each begins with a character that normalized text has nowhere else, because a rule
-    rewrites that character wherever it occurs, and if none is the beginning of another one. (It also does
-    if nothing is rewritten before, and it writes only the `▁` that a model without this piece decodes to.)
+    It gives every text back if it maps each replacement to its key again, and finds the replacements in the
+    normalized text. It finds them under two conditions. Each begins with a character that normalized text has
+    nowhere else, because a rule rewrites that character wherever it occurs in a text; and none is the
+    beginning of another one. (It also gives every text back if no rule changes anything, and it rewrites only
+    `▁`, to which a model without this piece decodes a space.)
     """
     normalizer, denormalizer = spec.normalizer, spec.denormalizer
     if denormalizer is None or not denormalizer.charsmap:

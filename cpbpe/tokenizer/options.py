@@ -1,7 +1,7 @@
-"""The options of encoding and decoding: one table, from which every call takes its signature and its help.
+"""The options of encoding and decoding, in two tables from which every method takes its signature and help.
 
-Calls pass them on unchanged (`**options`). Python looks up the default of every keyword-only parameter in
-every call, and for this many parameters that took a third of the time of a short text. `described` shows
+Methods take them as `**options` and pass them on unchanged. With keyword-only parameters, Python would look
+up the default of each in every call, which took a third of the time of a short text. `described` shows
 `help()` and editors the options that `**options` hides.
 """
 
@@ -55,7 +55,7 @@ class DecodeOptions(TypedDict, total=False):
 _FLAG = (True, False)
 _FLAG_OR_NONE = (True, False, None)
 _ANY = ()
-"""What is checked where it is used: tokens by the tokenizer that may have them, alpha with its seed."""
+"""Values that are checked where they are used: tokens by the tokenizer, alpha together with its seed."""
 
 
 class Option(NamedTuple):
@@ -183,9 +183,9 @@ def described(table: Mapping[str, Option]) -> Callable[[F], F]:
 def _with_parameters(function: Any, options: Mapping[str, Option]) -> FunctionType:
     """A function that has the parameters of another, but with options instead of `**options`.
 
-    It is never called. `inspect` looks at what a function wraps, and finds its parameters, its place in the
-    file and its help there. (A signature could be given as such, too, but to import `inspect` takes a sixth
-    of the time of loading a model.)
+    It is never called. `inspect` looks at the function that another one wraps, and takes its parameters, its
+    place in the file and its help from there. (`__signature__` would do as well, but importing `inspect` to
+    make one takes a sixth of the time of loading a model.)
     """
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] + tuple(options)
@@ -238,9 +238,9 @@ def checked_options(
 
 
 def _checked(name: str, value: Any, choices: tuple[bool | str | None, ...]) -> Any:
-    """The value of an option. Numbers that are equal to True or False are accepted, and numpy's bools.
+    """The value of an option. Numbers that are equal to True or False are accepted, and so are numpy's bools.
 
-    Other truthy values are not: "no" and "false" would mean the opposite of what they say.
+    Other truthy values are refused: "no" and "false" would mean the opposite of what they say.
     """
     if not choices or ((value is None or isinstance(value, str)) and value in choices):
         return value
@@ -253,7 +253,7 @@ def _checked(name: str, value: Any, choices: tuple[bool | str | None, ...]) -> A
 
 
 def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:
-    """The chance and the seed. Without a seed, every call gets a new one."""
+    """The probability and the seed. Without a seed, every call gets a new one."""
     if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
         raise TypeError(f"alpha must be a number from 0 to 1, not {alpha!r}")
     chance = alpha if type(alpha) is float else -1.0

@@ -1,4 +1,4 @@
-"""The plan that follows from the options of one call: its encoder, and the ids around the text's."""
+"""The plan that the options of one call lead to: its encoder, and the ids around those of the text."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine, Places
 
 _LASTING = {bool, type(None), str, tuple, frozenset}
-"""Values of these types do not change, so their plan may be kept."""
+"""Values of these types cannot change, so a plan for them can be cached."""
 
 
 class EncodePlan:
-    """How a call encodes. It does not change. (Not a dataclass: their module takes long to import.)"""
+    """How a call encodes. It never changes. (It is not a dataclass: `dataclasses` takes long to import.)"""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class EncodePlan:
         return plan
 
     def later(self, engine: Engine) -> Engine:
-        """The engine for text after a special token; the given one encodes the beginning."""
+        """The engine for text after a special token; `engine` encodes the beginning of a text."""
         return engine if self.prefix_after_special else engine.variant(prefix=False)
 
     def finish(self, ids: list[int]) -> list[int]:
@@ -85,7 +85,7 @@ class EncodePlan:
         return ids if self.ends is None else between(ids, *self.ends)
 
     def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:
-        """The same for many texts; `lengths` are theirs, needed if the rows have spans."""
+        """The same for many texts; `lengths`, those of the texts, are needed if the rows have spans."""
         if self.ends is None:
             return rows
         with importing:
@@ -114,10 +114,10 @@ class EncodePlan:
 
 
 class Plans:
-    """The plans for one tokenizer; those for options that recur are kept."""
+    """The plans of one tokenizer; those for options that recur are cached."""
 
     def __init__(self, facts: ModelFacts, bound: Mapping[str, Any] = MappingProxyType({})):
-        """`bound` are options that calls have if they are not given others."""
+        """`bound`: the options that calls use unless they are given others."""
         self._facts = facts
         self._bound_encode = {name: value for name, value in bound.items() if name in ENCODE}
         self._bound_decode = {name: value for name, value in bound.items() if name in DECODE}
@@ -135,9 +135,9 @@ class Plans:
             options = cast(EncodeOptions, {**self._bound_encode, **options})
         if not options:
             return self._plain
-        # Options that came before, in the same call. Values that are equal mean the same, so their types need
-        # not be looked at: that took as long as encoding a short text twice. (Names and values come in two
-        # rows, because making pairs of them takes twice as long.)
+        # The same method may have been called with the same options before. Equal values mean the same, so
+        # their types are not checked here, which would take as long as encoding a short text twice. (The key
+        # has all names and then all values, because making pairs of them takes twice as long.)
         try:
             plan = self._ready.get((method, *options, *options.values()))
         except TypeError:  # a set, or an item of a tuple, cannot be a key
@@ -145,13 +145,13 @@ class Plans:
         return plan or self._new(options, method)
 
     def _new(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options that are not ready. Those with chances never are: each call has a seed."""
+        """The plan for options that are not in `_ready`. Those of sampling never are: seeds change."""
         if "alpha" in options or "seed" in options:
             return self._sampling(options, method)
         key: tuple[tuple[str, object], ...] = tuple(options.items())
         plan = None
         lasting = {type(value) for _, value in key} <= _LASTING
-        if not lasting:  # a set may change, so copy what it holds now
+        if not lasting:  # a set may change later, so copy it
             key = tuple((name, frozenset(value) if type(value) is set else value) for name, value in key)
             lasting = {type(value) for _, value in key} <= _LASTING
         with suppress(TypeError):  # an item of a tuple cannot be a key; `_make` says what is wrong
@@ -167,7 +167,7 @@ class Plans:
         return plan
 
     def _sampling(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options with those of sampling, which change from call to call; the others recur."""
+        """The plan for options with alpha or seed, which change from call to call; the others recur."""
         check_names(options, method, ENCODE)
         others: dict[str, Any] = {**options}
         alpha = others.pop("alpha", ENCODE_DEFAULTS["alpha"])

@@ -3,11 +3,10 @@
 There is a cell for each token, and for each part of the text that has no token; tokens that share a character
 are drawn together. The rules of drawing are those of `cpbpe/text/drawn.py`.
 
-In a terminal the cells are lines, with the ids below them. The HTML is a fragment without scripts, style
-sheets or requests. Every token is isolated in its direction there, as the rules of bidirectional text have
-it, and neighbours whose letters run from right to left are put in one element that does. Everything about a
-token is in its `title`, which is shown where the mouse is, and in a table, for keyboards, screen readers and
-touch.
+In a terminal the cells stand in lines, with the ids below them. The HTML is a fragment without scripts, style
+sheets or requests. In it, every token is isolated, in the sense of the rules of bidirectional text, and
+neighbours that are read from right to left are put in one element with that direction. Everything about a
+token is in its `title`, which the mouse shows, and in a table, for keyboards, screen readers and touch.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ Kind = Literal["text", "byte", "special", "unknown", "removed"]
 
 @runtime_checkable
 class Drawable(Protocol):
-    """What can be drawn: an `Encoding`. (It draws itself, so nothing here may import it.)"""
+    """What can be drawn: an `Encoding`. (Its module imports this one, so it cannot be imported here.)"""
 
     @property
     def ids(self) -> list[int]:
@@ -205,7 +204,7 @@ class Shown:
 
 def _groups_of(encoding: Drawable, limit: int | None) -> list[Group]:
     """The cells of the first tokens of an encoding, in their order."""
-    # 1. The tokens in the order of the text: `reverse` turns them round.
+    # 1. The tokens in the order of the text, even if `reverse` has reversed them.
     ends = [end for _, end in encoding.offsets]
     turned = any(following < end for end, following in pairwise(ends))
     numbers: Sequence[int] = range(len(ends) if limit is None else min(limit, len(ends)))
@@ -354,14 +353,14 @@ def _colour(cell: Cell, index: int) -> str:
 
 
 def _below(cell: Cell) -> str:
-    """The id; what else a plain drawing cannot show is said beside it."""
+    """The id, and whether the token is unknown, which is not visible otherwise."""
     if cell.kind == "removed":
         return "-"
     return f"{cell.id} unknown" if cell.kind == "unknown" else str(cell.id)
 
 
 def _rows(columns: list[_Column], most: int) -> Iterator[list[_Column]]:
-    """Columns in rows that fit, each of which ends where the text has a line break."""
+    """Columns in rows that fit. A row also ends where the text has a line break."""
     row: list[_Column] = []
     used = 0
     for column in columns:
@@ -445,15 +444,15 @@ def _html(shown: Shown) -> str:
 
 
 def _drawn(shown: Shown) -> str:
-    """All tokens; neighbours of one direction in an element of that direction."""
+    """All tokens. Neighbours of one direction are in an element of that direction."""
     groups = shown.groups
     directions = _directions([_direction(group) for group in groups])
     rows = zip(groups, directions, range(len(groups)), strict=True)
     several = len(set(directions)) > 1
     made = ""
-    for way, members in groupby(rows, key=lambda row: row[1]):
+    for reading, members in groupby(rows, key=lambda row: row[1]):
         line = "".join(_group(shown, group, index) for group, _, index in members)
-        made += f'<bdi dir="{way}">{line}</bdi>' if several else line
+        made += f'<bdi dir="{reading}">{line}</bdi>' if several else line
     return made
 
 
@@ -468,17 +467,17 @@ def _direction(group: Group) -> Direction:
 def _directions(found: list[Direction]) -> list[Direction]:
     """The direction that each token is read in. (Digits run from left to right in every script.)
 
-    One without a letter goes with its neighbours if these agree, and otherwise with the text.
+    A token without a letter takes the direction of its neighbours if they agree, otherwise that of the text.
     """
     left: Direction = "ltr"
-    base = next((way for way in found if way), left)
+    base = next((one for one in found if one), left)
     before, after = _last_known(found, base), _last_known(found[::-1], base)[::-1]
     return [one if one == other else base for one, other in zip(before, after, strict=True)]
 
 
-def _last_known(found: list[Direction], way: Direction) -> list[Direction]:
-    """Each direction, or the last one that there was."""
-    return [way := one or way for one in found]
+def _last_known(found: list[Direction], last: Direction) -> list[Direction]:
+    """Each direction; for one that is unknown, the last known one before it, or at first `last`."""
+    return [last := one or last for one in found]
 
 
 def _group(shown: Shown, group: Group, index: int) -> str:
@@ -516,7 +515,7 @@ def _facts(shown: Shown, cell: Cell, label: str) -> list[str]:
 
 
 def _name(shown: Shown, cell: Cell) -> str:
-    """The piece as the vocabulary spells it; of bytes that are no text, their escapes."""
+    """The piece as the vocabulary spells it, with escapes for bytes that are not text."""
     if cell.kind == "byte":
         return shown.encoding.pieces[cell.number]
     return isolated(spelled(cell.data, _MOST_IN_TITLE))

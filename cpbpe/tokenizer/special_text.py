@@ -1,11 +1,10 @@
 """Text with special tokens in it, encoded and decoded segment by segment.
 
-A segment is the text between two special tokens. Each is encoded like a text of its own, with a dummy prefix
-of its own if the model adds one. Decoding mirrors that if it shows special tokens.
+A segment is the text before, between or after special tokens. Each is encoded like a text of its own, with a
+dummy prefix of its own if the model adds one. If decoding shows special tokens, it treats segments likewise.
 
-`SpecialEncoder` and `SpecialDecoder` are put between a Tokenizer and its engine, but only if a call needs
-more than the engine can do. They have the same methods as the engine, so a call need not know which one it
-uses.
+`SpecialEncoder` and `SpecialDecoder` stand between a Tokenizer and its engine, but only if a call needs more
+than the engine can do. They have the same methods as the engine, so a caller need not know which one it uses.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class SpecialEncoder:
         return (self.finder and self.finder.split(text, self.first, self.later)) or [text]
 
     def checked(self, text: Text) -> SpecialEncoder:
-        """The encoder for parts of a text. ValueError if the text holds a token that it must not hold.
+        """The encoder for parts of a text. A ValueError if the text holds a token that is not allowed.
 
         The parts themselves are not checked: a token at the end of one may be the beginning of a longer
         token.
@@ -93,7 +92,7 @@ class SpecialEncoder:
     def encode_parts(
         self, parts: Iterable[Text | int], special: Container[int], dropout: Dropout | None
     ) -> list[int]:
-        """The ids of a list of texts and ids. A text begins anew unless it comes after a special token.
+        """The ids of a list of texts and ids. Each text begins anew, unless it comes after a special token.
 
         The first text is sampled as if it were alone. The others have seeds that none of its segments has.
         """
@@ -242,7 +241,7 @@ class SpecialEncoder:
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, dropout: Dropout | None = None
     ) -> AlignedArrays:
-        """Likewise."""
+        """The same as arrays."""
         with importing:
             import numpy as np
         rows = [self.split(text) for text in texts]
@@ -292,7 +291,7 @@ class SpecialEncoder:
         make: Callable[[Engine, list[Text]], Iterable[Result]],
         of_token: Callable[[int], Result],
     ) -> list[list[Result]]:
-        """What becomes of each part of each row; `make` gets all segments of an engine at once."""
+        """The results for the parts of each row. `make` is called once per engine, with all its segments."""
         made: Iterator[Result]
         if self.finder is None or self.finder.odd is None:
             first: list[Any] = [row[0] for row in rows]
@@ -358,7 +357,7 @@ class SpecialDecoder:
     ):
         """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped.
 
-        `strips`: a space at the beginning is dropped that belongs to a token, too.
+        `strips`: whether a space at the beginning is dropped even if it belongs to a special token.
         """
         self._strips = strips
         self._first = first
@@ -367,7 +366,7 @@ class SpecialDecoder:
         self._hidden = hidden
         added_only = all(id >= first.size for tokens in (shown, hidden) for id in tokens)
         self.plain = first if added_only else None
-        """An engine that decodes ids without special tokens and refuses all others; None if there is none."""
+        """An engine that decodes pieces and refuses other ids; None if some of these tokens are pieces."""
 
     def _is_plain(self, ids: Iterable[int]) -> bool:
         return self._shown.keys().isdisjoint(ids) and self._hidden.keys().isdisjoint(ids)
@@ -411,7 +410,7 @@ class SpecialDecoder:
         decode: Callable[[Engine, list[Any]], Any],
         spell: Callable[[str], Any],
     ) -> list[Any] | None:
-        """The texts of segments and of the tokens that are shown; None if one cannot be decoded."""
+        """The texts of segments and of the tokens that are shown; None if a segment cannot be decoded."""
         parts: list[Any] = []
         segment: list[Any] = []
         engine = self._first

@@ -1,4 +1,4 @@
-"""Special tokens: which ones there are, which of them a text may, or must not, hold, and where it holds them.
+"""Special tokens: which there are, which of them a text may or must not hold, and where they are in a text.
 
 They are the CONTROL pieces of the model (`<s>`, `[INST]`) and the tokens that a user added. A text that
 spells one out is plain text unless the caller allows it, because texts may come from strangers, and only
@@ -8,15 +8,15 @@ A file of transformers or tokenizers can also have added tokens that are not spe
 `<tool_call>`. Here they are called *plain*. They control nothing, so every text that spells one out yields
 it, as in those libraries, and decoding never leaves it out.
 
-Of several tokens that begin at the same place the longest is found, and the search goes on after it. That is
-all there is to most tokens. Such files can also give tokens *flags* (`Carried.tokens`), which mean what they
-mean there:
+If several tokens begin at the same place, the longest is found, and the search goes on after it. For most
+tokens, this is the only rule. But the files of these libraries can also give tokens *flags*
+(`Carried.tokens`), with the meaning that they have there:
 
 - `lstrip`, `rstrip`: the token takes the whitespace in front of it, or after it.
 - `single_word`: it is found only where no letter, digit or mark is next to it.
-- `late`: it is looked for between the others, after these were found.
-- `normalized`: likewise, and in the text as the normalizer rewrites it. What a normalizer puts in front of
-  every text (Llama's older files have one that does) then belongs to the token.
+- `late`: it is looked for only after the tokens without this flag, in the text between those.
+- `normalized`: likewise, and in the text as the normalizer rewrites it. If the normalizer puts something in
+  front of every text, as in Llama's older files, that then belongs to the token.
 """
 
 # (The annotations of a NamedTuple are compiled if they are not evaluated, and the first compilation takes a
@@ -45,7 +45,7 @@ MAX_TOKENS = 1 << 20
 SPACES = frozenset(
     map(chr, (*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F))
 ) | {"\u205f", "\u3000"}
-"""Unicode's whitespace, to which U+001C to U+001F do not belong, although Python strips them."""
+"""Unicode's whitespace. U+001C to U+001F do not belong to it, although Python strips them."""
 _OTHER_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Letters in circles and squares, which Unicode calls alphabetic, although they are symbols."""
 _NONE: Collection[str] = ()
@@ -69,7 +69,7 @@ class SpecialTokens:
 
     @kept
     def plain(self) -> dict[str, int]:
-        """The ids of the tokens that are not special, and that every text is searched for."""
+        """The ids of the tokens that are not special. Every text is searched for them."""
         return {text: id for text, id in self._flagged.items() if PLAIN in self.flags[text]}
 
     @kept
@@ -79,7 +79,7 @@ class SpecialTokens:
 
     @kept
     def ids(self) -> dict[str, int]:
-        """Those that are special, except CONTROL pieces that are not UTF-8, which no text can spell."""
+        """The ids of special tokens, except CONTROL pieces that are not UTF-8, which no text can spell."""
         ids: dict[str, int] = {}
         for id in range(self._engine.size):
             if self._engine.kind(id) == PieceType.CONTROL:
@@ -91,7 +91,7 @@ class SpecialTokens:
 
     @kept
     def shown(self) -> dict[int, str]:
-        """The texts of all tokens by their ids."""
+        """The texts of all tokens, plain ones included, by their ids."""
         return {id: text for text, id in {**self.plain, **self.ids}.items()}
 
     def shown_and_hidden(self, skip: bool | None) -> tuple[dict[int, str], dict[int, str]]:
@@ -106,19 +106,19 @@ class SpecialTokens:
             return self._by_text(self.ids, self.plain), {}
         if not skip:
             return self._by_text(special, self.plain), {}
-        # tokenizers does not know those as special ones that its normalizer gives another name.
+        # tokenizers does not skip a special token if its normalizer rewrites the text of that token.
         renamed = {text: id for text, id in special.items() if text in self._names}
         hidden = {id: text for text, id in self.ids.items() if text not in self._names}
         return self._by_text(self.plain, renamed), hidden
 
     @kept
     def _names(self) -> dict[str, str]:
-        """What tokens are decoded to, where that is not their text."""
+        """The tokens that are not decoded to their own text, and what they are decoded to."""
         return renamed(self._engine, self.flags)
 
     @kept
     def shown_by_default(self) -> dict[int, str]:
-        """Those that decoding shows if it is told nothing else."""
+        """The tokens that decoding shows by default."""
         return self.shown_and_hidden(None)[0]
 
     def _by_text(self, *tokens: Mapping[str, int]) -> dict[int, str]:
@@ -133,7 +133,7 @@ class SpecialTokens:
         }
 
     def find(self, token: bytes) -> int | None:
-        """The id of an added token. Bytes that are not UTF-8 are never one, whatever they are read as."""
+        """The id of an added token; None for other bytes, among them all that are not UTF-8."""
         text = text_of(token)
         return self.added.get(text) if text.encode() == token else None
 
@@ -197,8 +197,8 @@ class SpecialTokens:
 def special_ids(engine: "Engine", added: Mapping[str, int]) -> list[int | None]:
     """The ids of unk, bos, eos and pad.
 
-    Engines know pieces. In a byte-level model, whose special tokens often have ids above a gap, the last
-    three may be added tokens, too. In other models they are not, because in sentencepiece they cannot be.
+    Engines know only pieces. In a byte-level model the last three may also be added tokens, because its
+    special tokens often have ids above a gap. In other models they may not: sentencepiece does not allow it.
     """
     ids = engine.specials
     if not added or engine.head["byte_level"] is None or None not in ids[1:]:
@@ -219,9 +219,9 @@ class FoundToken(NamedTuple):
     taken: str | bytes
     """The part of the text that it stands for, which may have spaces around the token."""
     is_last: bool = False
-    """Whether what follows was normalized together with it, so that no dummy prefix is put in front."""
+    """Whether the text after it gets no dummy prefix, because it was normalized together with the token."""
     is_second: bool = False
-    """Whether what precedes it gets no dummy prefix either: that was taken for the token's own space."""
+    """Whether the text before it gets no dummy prefix, because the token has taken that as its own space."""
 
 
 Row = list["str | bytes | FoundToken"]
@@ -256,7 +256,7 @@ class SpecialFinder:
 
     @kept
     def _searches(self) -> "list[_Search]":
-        """What is looked for, one after the other."""
+        """The searches to make, one after another."""
         early: list[str] = []
         late: list[str] = []
         normalized: list[str] = []
@@ -264,7 +264,7 @@ class SpecialFinder:
             flags = self._flags.get(text, _NONE)
             (normalized if "normalized" in flags else late if "late" in flags else early).append(text)
         if late and not may_overlap(late, early) and not self._decide(early, late):
-            # Then it makes no difference which are looked for first.
+            # The two kinds cannot affect each other, so one search finds them all.
             early, late = early + late, []
         searches = [_Search(self._engine, early, self._flags)] if early else []
         if late:
@@ -274,14 +274,14 @@ class SpecialFinder:
         return searches
 
     def _decide(self, early: list[str], late: list[str]) -> bool:
-        """Whether one of `early` may take whitespace of one of `late`, or end what is a word with it."""
+        """Whether the order matters: an `early` one may take whitespace of a `late` one, or end its word."""
         flags = {flag for text in early for flag in self._flags.get(text, _NONE)}
         strips = not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
         return strips or any("single_word" in self._flags.get(text, _NONE) for text in late)
 
     @kept
     def odd(self) -> str | None:
-        """A token that is not simply found where the text spells it out; None if there is none."""
+        """A token that needs more than finding its text, because of its flags; None if there is none."""
         searches = self._searches
         if len(searches) > 1 or any(type(search) is not _Search for search in searches):
             return searches[-1].texts[0]
@@ -301,7 +301,7 @@ class SpecialFinder:
 
     @kept
     def _simple(self) -> "tuple[Finder, list[FoundToken | None], list[FoundToken | None]]":
-        """The finder of all keys; and what each of them is in a str and in bytes, None if it is refused."""
+        """The finder of all keys, and the token of each key in a str and in bytes; None for a refused one."""
         keys = [(text, id, text.encode()) for text, id in self._keys.items()]
         return (
             make_finder([data for _, _, data in keys]),
@@ -312,8 +312,8 @@ class SpecialFinder:
     def split(self, text: "Text", first: "Engine", later: "Engine") -> Row | None:
         """The text in segments and tokens; None if there are no tokens.
 
-        The engines are those that will encode the segments: their normalizers decide what is found of tokens
-        that are looked for in normalized text. ValueError if the text holds a token that is refused.
+        The engines are those that will encode the segments. Their normalizers are needed for tokens that are
+        looked for in normalized text. A ValueError if the text holds a token that is refused.
         """
         if self.odd is not None:
             return self._split(text, first, later)
@@ -331,7 +331,7 @@ class SpecialFinder:
         return parts
 
     def _split(self, text: "Text", first: "Engine", later: "Engine") -> Row | None:
-        """The same for tokens with flags: one search after the other, in what is between found tokens."""
+        """The same for tokens with flags: each search looks between the tokens that were found before."""
         is_str = isinstance(text, str)
         row: Row = [text.encode() if isinstance(text, str) else text]
         for search in self._searches:
@@ -373,7 +373,7 @@ def as_bytes(part: str | bytes | FoundToken) -> bytes:
 
 
 class _Search:
-    """Tokens that are looked for at once."""
+    """A search for several tokens at the same time."""
 
     leaves_bare = False
     """Whether no dummy prefix is put in front of what follows a token."""
@@ -384,7 +384,7 @@ class _Search:
         self._engine = engine
 
     def flags_of(self, text: str) -> set[str]:
-        """The flags that matter while it is looked for."""
+        """The flags of a token that matter in this search."""
         return {"lstrip", "rstrip", "single_word"} & {*self._flags.get(text, _NONE)}
 
     @kept
@@ -392,13 +392,13 @@ class _Search:
         return make_finder([text.encode() for text in self.texts])
 
     def find(self, data: bytes, engine: "Engine") -> Iterator[tuple[str, int, int, bool]]:
-        """The tokens in a segment, each with where it begins and ends, with the spaces that it takes.
+        """Yield the tokens in a segment, each with its begin and end, including the spaces that it takes.
 
         The last value is `FoundToken.is_second`.
         """
         parts = self._finder.split(data) or [data]
         at = free = 0
-        last: tuple[str, int, int] | None = None  # which may take less: another may begin in its spaces
+        last: tuple[str, int, int] | None = None  # not yielded yet: the next token may begin in its spaces
         for before, number in zip(parts[::2], parts[1::2], strict=False):
             begin = at + len(before)
             text = self.texts[number]
@@ -413,7 +413,7 @@ class _Search:
                 begin = max(begin, free)
                 while begin > free and (space := _before(data, begin)) in SPACES:
                     begin -= len(space.encode())
-                if begin >= end:  # all of it is spaces that the one before has taken
+                if begin >= end:  # it consists of spaces that the token before it has taken
                     continue
             if last is not None:
                 name, first, stop = last
@@ -427,20 +427,20 @@ class _Search:
 def prefix_is_a_rule(engine: "Engine") -> bool:
     """Whether the dummy prefix is put in front by the normalizer.
 
-    One that is not put in front of a space comes later: in the other library, a pre-tokenizer does it.
+    If not, a pre-tokenizer of the other library does it later; that one puts no prefix in front of a space.
     """
     rules = engine.head["normalizer"]
     return rules["add_dummy_prefix"] and rules["prefix_before_space"]
 
 
 def renamed(engine: "Engine", flags: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """What tokens are decoded to that are looked for in normalized text, where that is not their text."""
+    """The `normalized` tokens that are not decoded to their own text, and what they are decoded to."""
     names = _normalized_names(engine, [text for text, own in flags.items() if "normalized" in own])
     return {text: name.replace("\u2581", " ") for text, name in names.items() if name != text}
 
 
 def _normalized_names(engine: "Engine", texts: Collection[str]) -> dict[str, str]:
-    """What tokens are called that are looked for in normalized text; `engine` is the model's own."""
+    """The normalized texts of `normalized` tokens; `engine` is the model's own."""
     if not texts:
         return {}
     own = engine if prefix_is_a_rule(engine) else engine.variant(prefix=False)
@@ -448,7 +448,7 @@ def _normalized_names(engine: "Engine", texts: Collection[str]) -> dict[str, str
 
 
 class _NormalizedSearch(_Search):
-    """Tokens that are looked for in normalized text."""
+    """A search for tokens in normalized text."""
 
     def __init__(self, engine: "Engine", texts: list[str], flags: Mapping[str, Collection[str]]):
         super().__init__(engine, texts, flags)
@@ -474,7 +474,7 @@ class _NormalizedSearch(_Search):
 
 
 def _place(data: bytes, normalized: bytes, origins: list[int], at: int) -> int:
-    """Where a place in a normalized text is in the text, also within what a user-defined piece has kept."""
+    """Where a place in a normalized text is in the text, even within a copied user-defined piece."""
     origin, size = origins[at], 0
     while size < at and origins[at - size - 1] == origin:
         size += 1
@@ -498,7 +498,7 @@ def _after(data: bytes, at: int) -> str:
 
 
 def is_of_word(character: str) -> bool:
-    r"""Whether a character is one that regular expressions call \w: there, marks are, too."""
+    r"""Whether a character matches \w in the regular expressions of tokenizers, as marks do, too."""
     with importing:
         import unicodedata
     category = unicodedata.category(character)
@@ -509,7 +509,7 @@ def is_of_word(character: str) -> bool:
 
 
 def not_allowed(token: str, position: int) -> ValueError:
-    """The error for a text that holds a token which it must not hold."""
+    """The error for a text that holds a token that is not allowed."""
     return ValueError(
         f"the text holds the special token {token!r} at position {position}. To make it a token, "
         f"pass allowed_special={{{token!r}}}; to encode it as ordinary text, do not name it in "
@@ -523,7 +523,7 @@ def not_allowed(token: str, position: int) -> ValueError:
 def checked_tokens(
     engine: "Engine", special: SpecialTokens, tokens: Mapping[str, int] | Iterable[str]
 ) -> dict[str, int]:
-    """New tokens with their ids. Raises an error that says what is wrong with a token."""
+    """New tokens with their ids; an error that says what is wrong if one cannot be added."""
     if isinstance(tokens, (str, bytes, set, frozenset)) or not isinstance(tokens, Iterable):
         hint = ""
         if isinstance(tokens, (set, frozenset)):
@@ -562,8 +562,8 @@ def check_added(
 ) -> dict[str, int]:
     """The tokens that a model file says were added to it. One with flags may have the text of a piece.
 
-    What is wrong with them is an error here, although sentencepiece, for which there is no such field, loads
-    the file: a tokenizer without a token that it should have would be worse than none.
+    If one of them is invalid, this is an error, although sentencepiece, which does not know the field, loads
+    the file: a tokenizer that lacks one of its tokens would be worse than none.
     """
     checked: dict[str, int] = {}
     ids: set[int] = set()

@@ -1,11 +1,12 @@
-"""Texts cut to a number of tokens: `Tokenizer.truncate` and `Tokenizer.split`.
+"""Cutting texts to a number of tokens: `Tokenizer.truncate` and `Tokenizer.split`.
 
-A cut is made where a token of the text ends. The part before it is then counted by itself, because it can
-have other ids than it has within the text, if spaces at its end are removed or a dummy prefix is put there.
+A cut is made where a token of the text ends. The part before it is then encoded by itself to count its ids,
+because these can differ from those within the text: spaces at the end may be removed, or a dummy prefix added
+there.
 
 A long text is not encoded to its end to find a cut near its beginning. Only a *window* is encoded, which
-grows until enough of its tokens are certain: those before a place where nothing can merge (`Engine.cut`), in
-the part of the normalized text that more text cannot change.
+grows until enough of its tokens are certain. Tokens are certain if they come before a place where nothing can
+merge (`Engine.cut`), in the part of the normalized text that more text cannot change.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ FIRST_WINDOW = 4
 FIRST_MARGIN = 64
 """See FIRST_WINDOW."""
 MANY = 256
-"""If no token is certain, those of a window are used that has twice as many as needed, plus this many."""
+"""A window with twice as many tokens as needed, plus this many, is used even if they are not certain."""
 
 
 def truncate(facts: ModelFacts, plan: EncodePlan, text: AnyText, max_tokens: SupportsIndex) -> AnyText:
     """The beginning of a text, with at most `max_tokens` ids. See `Tokenizer.truncate`.
 
-    A text that fits is returned whole. Otherwise the result is the longest beginning that fits when it is
-    encoded by itself, and that ends where one of the first `max_tokens` tokens of the text ends, but not
-    inside a character.
+    A text that fits is returned whole. Otherwise the result is the longest beginning that meets three
+    conditions: it fits when it is encoded by itself; it ends where one of the first `max_tokens` tokens of
+    the text ends; and it does not end inside a character.
     """
     limit = _limit(plan, max_tokens, 0)
     given = checked_text(text, "truncate")
@@ -54,9 +55,9 @@ def split(
 ) -> list[AnyText]:
     """A text in parts that have at most `max_tokens` ids each. See `Tokenizer.split`.
 
-    Each part is what `truncate` makes of the rest of the text, or one character if that is nothing. The rest
-    begins where the part before it ends, or up to `overlap` of that part's tokens earlier: as many as leave a
-    new part that ends after the old one.
+    Each part is what `truncate` returns for the rest of the text, or one character if that is empty. The rest
+    begins where the part before it ends, or up to `overlap` of that part's tokens earlier: as many as
+    possible while the new part still ends after the old one.
     """
     limit = _limit(plan, max_tokens, 1)
     shared = checked_limit(overlap, "overlap")
@@ -78,9 +79,9 @@ def _limit(plan: EncodePlan, max_tokens: SupportsIndex, least: int) -> int:
 
 
 def _for_parts(plan: EncodePlan, text: Text) -> EncodePlan:
-    """The plan for the parts of a text. The whole text is searched for tokens that it must not hold.
+    """The plan for the parts of a text, after the whole text was searched for tokens that it must not hold.
 
-    So a refusal does not depend on where the text is cut, nor on how much of it is encoded for that.
+    Searching the whole text first makes a refusal independent of where it is cut and how much is encoded.
     """
     encoder = plan.encoder
     return plan.special(encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
@@ -97,7 +98,7 @@ class _Cutter:
         self._window = FIRST_WINDOW * limit + FIRST_MARGIN
         self._many = 2 * limit + MANY
         self._longest_special = 0
-        self._is_odd = False  # whether the end of a window may hide what tokens there are
+        self._is_odd = False  # whether special tokens can only be found in the whole text
         if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
             self._longest_special = max(map(len, plan.encoder.finder.ids), default=0)
             self._is_odd = plan.encoder.finder.odd is not None
@@ -119,7 +120,7 @@ class _Cutter:
             yield begin, end
 
     def _starts(self, text: Text, begin: int, end: int, overlap: int) -> Iterator[int]:
-        """Where the last tokens of a part begin, encoded by itself, except for its first token."""
+        """Yield where the last tokens of a part, encoded by itself, begin; never its first token."""
         data = utf8(text[begin:end], "split")
         _, _, spans = self._encoder.align(data, False, True)
         for i in range(max(len(spans) - overlap, 1), len(spans)):
@@ -160,7 +161,7 @@ class _Cutter:
         """How many tokens of a window are certain: every text that begins with it has them. 0 if too few.
 
         A special token is certain if no longer one could begin at the same place. Everything before the last
-        certain one is final; what comes after it is a segment that is not complete.
+        certain one is certain, too. After it comes a segment that may go on beyond the window.
         """
         first, at, engine = 0, 0, self._encoder
         if isinstance(engine, SpecialEncoder):
@@ -172,7 +173,7 @@ class _Cutter:
                 if starts[i] + self._longest_special <= len(data):
                     last = i + 1
             at = starts[last]
-            if last:  # the token that ends there and is not empty is the special one
+            if last:  # the special token is the one with a span that is not empty and ends there
                 first = 1 + next(i for i, (begin, end) in enumerate(spans) if begin < end == at)
             engine = engine_at(row, last, engine.first, engine.later)
         if first > self._limit:
@@ -191,11 +192,11 @@ class _Cutter:
         return first + in_segment if in_segment else 0
 
     def _certain_in_segment(self, data: bytes, engine: Engine, ids: list[int], pieces: list[bytes]) -> int:
-        """The same for tokens of a segment, in the part that is normalized in the same way, whatever follows.
+        """The same for the first tokens of a segment, if what follows cannot change how they are normalized.
 
-        They spell the beginning of the normalized text, and in that, everything before a cut has its final
-        tokens. (None of them is a run of unknown characters that goes on after the cut: it would do so in the
-        window, too.)
+        Together they spell the beginning of the normalized text, in which everything before a cut has its
+        final tokens. (None of these is a run of unknown characters that goes on after the cut, because it
+        would then do so in the window, too.)
         """
         in_bytes = self._facts.byte_ids
         lengths = [
@@ -203,7 +204,7 @@ class _Cutter:
         ]
         spelled = engine.normalize(data)[: lengths[-1]]
         spec = self._facts.spec.normalizer
-        if spec.remove_extra_whitespaces:  # spaces at the end are removed if nothing else follows
+        if spec.remove_extra_whitespaces:  # spaces at the end stay only if something else follows
             space = SPACE if spec.escape_whitespaces else b" "
             while spelled.endswith(space):
                 spelled = spelled.removesuffix(space)

@@ -1,12 +1,13 @@
 """Texts that arrive in parts, and ids that arrive one by one: `StreamEncoder` and `StreamDecoder`.
 
-Both return what is certain as soon as it is, and never what could still change. Joined, that is what
-`Tokenizer.encode` and `Tokenizer.decode` return for the whole. They never go through the whole again for
-another part: the work for it does not depend on how much came before.
+Both return each result as soon as it is certain, and never one that could still change. Joined, the results
+are what `Tokenizer.encode` and `Tokenizer.decode` return for the whole. The work for a new part does not
+depend on how much came before.
 
-Ids have to wait because what follows may merge with what is there. (`Engine.cut` knows where it cannot.) If
-special tokens are looked for, what may be the beginning of one waits for the rest. Text has to wait because a
-character can take several BYTE pieces, and bytes that turn out not to be a character become one U+FFFD each.
+Text has to wait for its ids because what follows may merge with it. (`Engine.cut` knows where that is
+impossible.) If special tokens are looked for, text that may be the beginning of one has to wait, too. Ids
+have to wait for their text because a character can take several BYTE pieces, and bytes that turn out not to
+be a character become one U+FFFD each.
 """
 
 from __future__ import annotations
@@ -147,8 +148,8 @@ class StreamEncoder(_Stream):
         return new
 
     def _push(self, data: bytes, whole: bool, final: bool) -> list[int]:
-        """The ids of more text, in which special tokens are looked for. `whole`: it is str."""
-        # 1. Find all tokens before taking anything: one that is refused leaves the stream as it was.
+        """The ids that more text makes certain, special tokens included. `whole`: the text was str."""
+        # 1. Find all tokens before changing anything, so that a refused one leaves the stream as it was.
         text = self._waiting + data
         tokens, end = self._special.find(text, 0, final) if self._special else ([], len(text))
         for key in tokens:
@@ -203,7 +204,7 @@ class SpecialKeys:
         self._first = re.compile(b"[" + firsts + b"]") if firsts else None
 
     def find(self, text: bytes, at: int, final: bool) -> tuple[list[Key], int]:
-        """The tokens from a place on that are certain, and where another may begin, given more text."""
+        """The tokens from a place on that are certain, and where a token may begin that needs more text."""
         found: list[Key] = []
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
@@ -217,7 +218,7 @@ class SpecialKeys:
         return found, len(text)
 
     def rests(self, text: bytes, at: int) -> Iterator[bytes]:
-        """Yield what makes a token of the end of the text, which begins from `at` on: what it has besides."""
+        """Yield the rests of tokens that begin at the end of the text, at `at` or later, and go beyond it."""
         for begin in range(at, len(text)):
             for key in self._ids:
                 if len(key) > len(text) - begin and key.startswith(text[begin:]):
@@ -232,7 +233,7 @@ class _Segment:
     def __init__(self, facts: ModelFacts, prefix_space: bool | None):
         self._unk = facts.stream_unk
         self._last_unknown = False
-        self._held = bytearray()  # text that has no ids yet; normalized, if there is a normalizer
+        self._held = bytearray()  # text without ids so far; normalized, unless `_normalizer` is None
         self._searched = 0  # see _cut
         self._engine: Engine
         self._normalizer: StreamNormalizer | None
@@ -272,8 +273,8 @@ class _Segment:
 
         A long text without a cut is not searched from its beginning for every part. A cut is before or after
         a user-defined piece, or between two characters that nothing joins. So the search can continue at the
-        last piece or character that it reached, which `_searched` points to. (It stops where a piece could
-        begin of which the rest is still missing.)
+        last piece or character that it reached, which is at `_searched`. (The search stops where a
+        user-defined piece could begin whose rest is still missing.)
         """
         assert self._normalizer is not None
         user_defined = self._normalizer.shape.user_defined
@@ -356,16 +357,17 @@ class StreamDecoder(_Stream):
 
         spec = facts.spec.normalizer
         drops = facts.drops_space and keep_prefix_space is not True
-        self._strips = drops and keep_prefix_space == "after_special"  # a first token's own space, too
+        # Whether the space of a special token at the beginning is dropped, too.
+        self._strips = drops and keep_prefix_space == "after_special"
         self._drops_all = spec.remove_extra_whitespaces
-        # Whether one would be dropped after a special token that is shown.
+        # Whether a space would be dropped after a special token that is shown.
         self._drops_later = drops and prefix_after_special and not keep_prefix_space
         self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
         self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
         self._in_parts = facts.is_byte_level  # see _next
         self._ended = False
-        self._steady = not drops  # none of this matters now: an id adds its plain text
+        self._steady = not drops  # whether an id simply adds its text, because nothing above applies now
         self._push(facts.check_ids(prompt_ids, "stream_decoder"))
 
     def push(self, ids: Ids) -> str:
@@ -391,7 +393,7 @@ class StreamDecoder(_Stream):
         """End the stream and return the rest: U+FFFD for every byte of an incomplete character."""
         text = self._give_up()
         self._ended = True
-        self._size = 0  # so that `push` notices
+        self._size = 0  # so that `push` takes its slow path, which raises an error
         return text
 
     def _push(self, ids: list[int]) -> str:
@@ -456,7 +458,7 @@ class StreamDecoder(_Stream):
         return made
 
     def _give_up(self) -> str:
-        """The bytes that waited turn out not to be a character."""
+        """The text of the bytes that waited, which turn out not to be a character."""
         held, self._held, self._in_run = self._held, b"", False
         return held.decode(errors="replace") if self._in_parts else "\ufffd" * len(held)
 
@@ -473,10 +475,9 @@ def _single(ids: Ids) -> int | None:
 
 @lru_cache(4096)
 def _next(data: bytes, in_parts: bool) -> tuple[str, bytes]:
-    """The text of bytes, and the bytes that wait. (Cached, because a bad byte is slow.)
+    """The text of bytes, and the bytes that wait. (Cached, because invalid bytes are slow to decode.)
 
-    `in_parts`: the beginning of a character that does not go on becomes one U+FFFD, as in Python, not one for
-    each byte.
+    `in_parts`: an incomplete character becomes one U+FFFD, as in Python, instead of one for each byte.
     """
     text, used = utf_8_decode(data, "replace", False) if in_parts else certain(data)
     return text, data[used:]

@@ -1,6 +1,7 @@
 """The Tokenizer, which users hold, and `load`, which most programs call first.
 
-What a call does has a file of its own, such as `plans` or `alignment`.
+The methods only check arguments and pass them on; the work is done in other files, such as `calls`, `plans`
+and `alignment`.
 """
 
 from __future__ import annotations
@@ -72,10 +73,10 @@ class Tokenizer:
     _bound: Mapping[str, Any]
     _plans: Plans
     _encoder: Engine | SpecialEncoder | None
-    """What encodes without options: the engine, unless every text is searched for tokens. None if options
-    are bound."""
+    """The encoder of calls without options: the engine, unless every text is searched for tokens. None if
+    options are bound."""
     _decoder: Engine | SpecialDecoder | None
-    """What decodes lists of ids without options. None if options are bound."""
+    """The decoder of calls with a list of ids and no options. None if options are bound."""
 
     if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
         # All at once, before the class is made: adding them to it one by one took four times as long.
@@ -190,7 +191,7 @@ class Tokenizer:
         """
         encoder = self._encoder
         if type(text) is str and threads == 1 and not options and _has_numpy and encoder is not None:
-            return encoder.encode_array(text, threads)  # (The checks would take as long as four ids.)
+            return encoder.encode_array(text, threads)  # (The checks below take as long as four ids.)
         _import_numpy()
         text = checked_text(text, "encode_array")
         plan = self._plans.encode(options, "encode_array")
@@ -624,13 +625,13 @@ class Tokenizer:
 
     @property
     def plans(self) -> Plans:
-        """What follows from the options of calls, those that are bound included."""
+        """The plans for the options of calls, including options that are bound."""
         return self._plans
 
-    # --- What a Tokenizer is not ------------------------------------------------------------------
+    # --- What a Tokenizer refuses -----------------------------------------------------------------
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Refuse: transformers' users expect something else here than everybody else."""
+        """Refuse: users of transformers would expect a dict here, all others ids."""
         raise TypeError(
             "a Tokenizer is not called; tok.encode(text) gives ids, tok.encode_batch(texts) those of many; "
             "the dict of input_ids that transformers' tokenizers give comes from cpbpe.compat.transformers"
@@ -651,7 +652,7 @@ class Tokenizer:
             raise TypeError("a Tokenizer has no items; write `in tok.vocab` to look for a piece")
 
         def __dir__(self) -> Iterable[str]:
-            """The names that there are, for completion."""
+            """The names that exist, for completion: without those of other libraries."""
             foreign = {name for name, value in vars(Tokenizer).items() if isinstance(value, Elsewhere)}
             return [name for name in object.__dir__(self) if name not in foreign]
 
@@ -688,7 +689,7 @@ def _read(source: Source, hints: Hints) -> ModelFacts:
 
 
 def _unchanging(value: Any) -> Any:
-    """A copy of a value that cannot change, and that is pickled the same way in every process."""
+    """A copy of a value that cannot change, and that is pickled in the same way in every process."""
     is_set = isinstance(value, Collection) and not isinstance(value, str)
     return tuple(sorted(set(value))) if is_set else value
 

@@ -1,7 +1,7 @@
-"""Trying out a conversion before its files are written: every library that reads one of them encodes texts.
+"""Trying out a conversion before its files are written: libraries that read them encode texts.
 
-This is no proof, which `cpbpe.model.formats` has; it guards against a library that does not do what was
-proved.
+`cpbpe.model.formats` proves that a conversion is exact. This guards against a library that does something
+else than the proof assumes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _OURS = "cpbpe"
 _SHOWN = 200
 """A longer text is cut in messages."""
 _TRIED = 300
-"""This many texts are tried without being asked."""
+"""This many texts are tried in every conversion."""
 _OLDEST = (0, 20)
 """The first version of tokenizers that reads merges as pairs."""
 
 
-# --- Texts of ours --------------------------------------------------------------------------------
+# --- Random texts ---------------------------------------------------------------------------------
 
 
 def tried(spec: ModelSpec, files: Mapping[str, bytes]) -> str | None:
-    """With what the files of a conversion, by their formats, were tried; None if no library is installed.
+    """Try the files of a conversion (by format), and return with what; None if no library is installed.
 
-    A ConversionError shows a text that has other ids than in the model.
+    A ConversionError shows a text that gets other ids than in the model.
     """
     installed = _version("tokenizers")
     if JSON.name not in files or not installed:
@@ -75,7 +75,7 @@ def _random_texts(spec: ModelSpec) -> Iterator[str]:
         yield "".join(parts)
 
 
-# --- Texts of one's own ---------------------------------------------------------------------------
+# --- Texts from the user --------------------------------------------------------------------------
 
 
 def verified(
@@ -85,9 +85,9 @@ def verified(
     *,
     allow_differences: bool = False,
 ) -> tuple[str, tuple[Difference, ...]]:
-    """How many texts were tried, and with what; and which libraries give other ids, if that is allowed.
+    """Return how many texts were tried and with what, and the differences that were found.
 
-    `files` are those of a conversion, by their formats. Otherwise, other ids are a ConversionError.
+    `files` are those of a conversion, by format. Differences are a ConversionError unless they are allowed.
     """
     ours = make_engine(spec).encode
     others = dict(_encoders(spec, files, allow_differences))
@@ -127,7 +127,7 @@ _LIBRARIES = {JSON.name: "tokenizers", MODEL.name: "sentencepiece"}
 def _encoders(
     spec: ModelSpec, files: Mapping[str, bytes], allow_differences: bool
 ) -> Iterator[tuple[str, Encode]]:
-    """What encodes with the files, by a name for it."""
+    """Yield functions that encode with the files, each with a name for messages."""
     for format, data in files.items():
         hints = _hints(spec) if FORMATS[format].takes_hints else NO_HINTS
         read = FORMATS[format].read(data, allow_differences=allow_differences, hints=hints)
@@ -150,7 +150,7 @@ def _by_tokenizers(data: bytes) -> Encode:
 
 
 def _hints(spec: ModelSpec) -> Hints:
-    """What a user says to load a file of this model that does not say it."""
+    """The hints with which a user would load a file of this model that does not say these things."""
     special = {text_of(text): id for id, text in special_tokens_of(spec).items()}
     return Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
 
@@ -184,14 +184,14 @@ def _given_texts(given: str | os.PathLike[str] | Iterable[str]) -> Iterator[str]
 
 # --- What sentencepiece does with a `.model` ------------------------------------------------------
 #
-# One field of ours, which sentencepiece passes over, changes ids: `prefix_before_space`. (The others hold
-# added tokens and what other files say beside the model, which change none unless a call asks for it.)
+# sentencepiece ignores cpbpe's own fields in a `.model`. One of them changes ids: `prefix_before_space`. (The
+# others hold added tokens and what other files say beside the model. They change ids only on request.)
 
 _REASON = "sentencepiece puts a space in front of every text, also of text that begins with one"
 
 
 def model_file_differences(spec: ModelSpec) -> list[Difference]:
-    """Texts to which sentencepiece gives other ids than the model has, with the file of a model."""
+    """The difference, if sentencepiece gives some text other ids with the model's file than cpbpe does."""
     rules = spec.normalizer
     if spec.alphabet == "bytes" or rules.prefix_before_space or rules.suffix or not rules.add_dummy_prefix:
         return []
@@ -202,7 +202,7 @@ def model_file_differences(spec: ModelSpec) -> list[Difference]:
 
 
 def _spaced_texts(spec: ModelSpec) -> Iterable[str]:
-    """Texts that begin with a space, or with U+2581, and one for each piece that does."""
+    """Texts that begin with a space, or with U+2581 if spaces are removed; one for each piece with that."""
     spaces = " " if not spec.normalizer.remove_extra_whitespaces else "▁"
     pieces = (text_of(text) for text in spec.pieces.texts)
     return [f"{spaces}a", spaces, *(text.replace("▁", spaces) for text in pieces if text.startswith("▁"))]

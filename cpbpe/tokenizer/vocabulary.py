@@ -103,7 +103,7 @@ class Vocabulary(Mapping[str, int]):
         if data is None:
             return None
         id = facts.find(data)
-        if id is None and data == b"\0":  # sentencepiece never finds it, although it is there
+        if id is None and data == b"\0":  # `facts.find` never finds it, as in sentencepiece
             id = facts.spec.pieces.texts.index(data) if data in facts.spec.pieces.texts else None
         return id
 
@@ -225,9 +225,9 @@ def _key(piece: bytes) -> str:
 
 
 def piece_of_key(key: str) -> bytes | None:
-    """The piece that a key stands for, which `_key` makes.
+    """The piece for which `_key` returns this key.
 
-    None for keys that it never makes: other lone surrogates, and escapes of valid UTF-8.
+    None for strings that it never returns: other lone surrogates, and escapes of valid UTF-8.
     """
     try:
         return key.encode()
