@@ -166,7 +166,7 @@ class Texts:
 
 
 def as_arrow(column: Any, name: str) -> Column:
-    """A column as an array or chunked array; `name` is the call that it was given to."""
+    """A column as an array or chunked array; `name` is the name of the call, for messages."""
     arrow = pyarrow()
     if isinstance(column, (arrow.Array, arrow.ChunkedArray)):
         return column
@@ -247,7 +247,7 @@ def plain(chunk: Any, name: str) -> Any:
 
 
 class _Work:
-    """What is done to each chunk of a column."""
+    """Encodes, aligns or counts the texts of a column, chunk by chunk."""
 
     def __init__(
         self, tokenizer: Tokenizer, options: EncodeOptions, name: str, threads: SupportsIndex | None
@@ -264,7 +264,7 @@ class _Work:
         self._before = 0  # texts in the chunks before this one
 
     def mapped(self, column: Any, work: Callable[[Texts], Column]) -> Column:
-        """What `work` makes of each chunk."""
+        """The column that consists of the results of `work` for each chunk."""
         arrow = pyarrow()
         given = as_arrow(column, self._name)
         if isinstance(given, arrow.ChunkedArray):

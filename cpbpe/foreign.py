@@ -1,7 +1,7 @@
 """Names that other libraries have and cpbpe does not, and what to use instead; for error messages.
 
 The libraries are sentencepiece, tokenizers, transformers and tiktoken. There are tables for the methods of a
-tokenizer, for the options of its calls, and for what is in the module; `advice` looks a name up.
+tokenizer, for the options of its methods, and for the names in the module; `advice` looks a name up.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Words:
     counts: bytes
     """How often each word was seen, as u64."""
     firsts: bytes = b""
-    """Where each word was first seen, as u64, if that was recorded. Only the order of these counts."""
+    """Where each word was first seen, as u64, if that was recorded. Only the order matters."""
 
     def __len__(self) -> int:
         return len(self.ends) // 8

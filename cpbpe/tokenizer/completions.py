@@ -102,7 +102,7 @@ class Completions:
     text: Text
     """The prompt."""
     ids: list[int]
-    """The stable ids: those of every text that begins with the prompt begin so."""
+    """The stable ids: the ids of every text that begins with the prompt begin with these."""
     unstable: list[int]
     """The ids of the prompt after these. Each ending has others, or the same."""
     rest: bytes

@@ -170,7 +170,7 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     path = _path(target, "convert")
     wanted = _format(path, asked.to)
     allow_differences = asked.allow_differences
-    # 1. The model, and what is said beside it.
+    # 1. The model, and what its file says beside it.
     read, files = _read(source, Hints.checked(asked.pattern, asked.special_tokens), allow_differences)
     spec = _with_templates(_with_options(read.spec, asked.options), asked.chat_template)
     # 2. The files.

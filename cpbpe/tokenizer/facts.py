@@ -51,7 +51,7 @@ class ModelFacts:
         self.special = special
         """The special tokens, added ones included."""
         self.source = source
-        """The bytes of the `.model` file. Of a model from a file of another format: the model as a value, but
+        """The bytes of the `.model` file; or, for a model from a file of another format, the model as a value
         without its pieces, which the engine has."""
 
     # --- The model --------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class ModelFacts:
         return read_carried(self.file)
 
     def keeps_space(self, given: bool | KeptSpace | None) -> bool | KeptSpace:
-        """The option `keep_prefix_space`; None means as the format of the file has it."""
+        """The value of `keep_prefix_space`; None becomes what the format of the file does."""
         if given is None and self._keeps_space_after_special:
             return "after_special"
         return given or False

@@ -39,7 +39,7 @@ class ReadFolder:
     """A folder, read."""
 
     facts: ModelFacts
-    """The model, with what is said beside it."""
+    """The model, with what the files beside it say."""
     differences: tuple[Difference, ...] = ()
     """Why some texts get other ids than in the library whose format the model has."""
     notes: tuple[str, ...] = ()
@@ -209,11 +209,11 @@ def _other_roles(pieces: _PiecesOf, beside: FolderSettings) -> dict[str, bytes]:
     }
 
 
-# --- What is said beside it -----------------------------------------------------------------------
+# --- What else the files say ----------------------------------------------------------------------
 
 
 class _Joining:
-    """A model and what is said beside it."""
+    """Joins a model with what the files beside it say."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class _Joining:
         self._conflicts.append(note)
 
     def joined(self, folder: str) -> ModelFacts:
-        """The model with what is said beside it."""
+        """The model with what the files beside it say."""
         facts = self._facts
         try:
             new = checked_tokens(facts.engine, facts.special, self._new_tokens(facts.special.added))
@@ -306,7 +306,7 @@ class _Joining:
         return found
 
     def _carried(self, own: Carried, special: SpecialTokens) -> Carried:
-        """What is said beside the model, without what the model itself says and without defaults."""
+        """What the files say beside the model, without defaults and what the model says itself."""
         beside = self._beside
         roles = {**own.roles, **beside.roles}
         ids = special_ids(self._engine, special.added)

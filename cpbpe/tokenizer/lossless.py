@@ -46,7 +46,7 @@ class Loss:
 
     @property
     def looks_alike(self) -> bool:
-        """Whether only escapes show what is different, between two spellings of the same letters."""
+        """Whether the two texts spell the same letters differently, so that only escapes show it."""
         return unicodedata.normalize("NFC", self.example) == unicodedata.normalize("NFC", self.becomes)
 
     def __str__(self) -> str:

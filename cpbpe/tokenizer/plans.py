@@ -140,7 +140,7 @@ class Plans:
         # has all names and then all values, because making pairs of them takes twice as long.)
         try:
             plan = self._ready.get((method, *options, *options.values()))
-        except TypeError:  # a set, or an item of a tuple, cannot be a key
+        except TypeError:  # a set, or an item of a tuple, is not hashable
             plan = None
         return plan or self._new(options, method)
 
@@ -154,7 +154,7 @@ class Plans:
         if not lasting:  # a set may change later, so copy it
             key = tuple((name, frozenset(value) if type(value) is set else value) for name, value in key)
             lasting = {type(value) for _, value in key} <= _LASTING
-        with suppress(TypeError):  # an item of a tuple cannot be a key; `_make` says what is wrong
+        with suppress(TypeError):  # an item of a tuple is not hashable; `_make` says what is wrong
             plan = self._kept.get(key) if lasting else None
         if plan is None:
             plan = self._make(options, method)

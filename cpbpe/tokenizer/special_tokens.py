@@ -466,8 +466,8 @@ class _NormalizedSearch(_Search):
         own = engine if self.leaves_bare else engine.variant(prefix=False)
         normalized, origins = own.origins(data)
         for key, begin, end, _ in self._spelled.find(normalized, engine):
-            # In front of a token at the beginning there may be the prefix, and nothing of the text itself.
-            # Then the text's own space is encoded there, and the token has the prefix.
+            # If only the dummy prefix precedes the token, the space with which the token begins is the text's
+            # own. The token takes the prefix instead, and the text's space is encoded in front of it.
             is_second = self.leaves_bare and bool(begin) and not origins[begin]
             first = origins[begin + len(SPACE)] if is_second else _place(data, normalized, origins, begin)
             yield self._names[key], first, _place(data, normalized, origins, end), is_second

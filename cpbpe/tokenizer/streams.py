@@ -183,7 +183,7 @@ class Key(NamedTuple):
     end: int
     """Where it ends."""
     text: str
-    """What it is."""
+    """Its text."""
     id: int | None
     """Its id; None if the text must not hold it."""
 

@@ -78,7 +78,7 @@ class Tokenizer:
     _decoder: Engine | SpecialDecoder | None
     """The decoder of calls with a list of ids and no options. None if options are bound."""
 
-    if not TYPE_CHECKING:  # type checkers should go on reporting what is missing
+    if not TYPE_CHECKING:  # so that type checkers still report wrong names
         # All at once, before the class is made: adding them to it one by one took four times as long.
         vars().update(elsewhere())
 

@@ -162,7 +162,7 @@ def matches(pattern: str, text: str) -> Iterator[Any]:
 
 
 def parts(pattern: str, text: str) -> Iterator[str]:
-    r"""The chunks of a text, and what is between them.
+    r"""The chunks of a text, and the parts between them that no match covers, in order.
 
     >>> list(parts(r"\d", "a1bc"))
     ['a', '1', 'bc']
