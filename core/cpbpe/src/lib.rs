@@ -5,16 +5,16 @@
 //!
 //! | room      | holds                                                                                            |
 //! | --------- | ------------------------------------------------------------------------------------------------ |
-//! | `error`, `memory`, `lazy`, `watch` | what can go wrong; buffers for which there may not be enough memory; values that are made when they are first needed; long work, with progress and an end on request |
+//! | `error`, `memory`, `lazy`, `watch` | what can go wrong; buffers for which there may not be enough memory; values that are made when they are first needed; progress and Ctrl-C for long work |
 //! | `machine` | steps for which some machines have instructions of their own                                     |
 //! | `text`    | characters, charsmaps, normalizing, compact text, finders of keys; no model                      |
 //! | `split`   | the patterns of byte-level BPE: where they split a text                                          |
 //! | `vocab`   | a model: read from a file, checked, its pieces by id and by text                                 |
-//! | `cache`   | remembers what chunks became                                                                     |
+//! | `cache`   | remembers the ids of chunks                                                                      |
 //! | `cut`     | where a text can be cut because nothing can merge there                                          |
-//! | `merge`   | a chunk -> symbols, and which merges dropout leaves out                                          |
-//! | `decode`  | ids -> text, and where in it each is                                                             |
-//! | `encode`  | text -> ids, tokens, counts; `Engine`: one model, and all that can be asked of it                |
+//! | `merge`   | a chunk -> symbols, and which merges dropout skips                                               |
+//! | `decode`  | ids -> text, and the part of the text that each id stands for                                    |
+//! | `encode`  | text -> ids, tokens, counts; `Engine`: one model, and everything that can be asked of it         |
 //! | `lines`   | ids as lines of text, and back                                                                   |
 //! | `train`   | a corpus -> merges                                                                               |
 //!

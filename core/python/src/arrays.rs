@@ -1,7 +1,7 @@
-//! Numbers as arrays of numpy.
+//! Numbers as numpy arrays.
 //!
-//! They are written into memory that numpy allocates. Handing over a vector instead (`PyArray::from_vec`) was not faster
-//! for any length, and a vector that collected ids has room for several times as many.
+//! They are written into memory that numpy allocates. Handing over a vector instead (`PyArray::from_vec`) was not
+//! faster for any length, and a vector into which ids are collected has room for several times as many.
 
 use std::mem::MaybeUninit;
 use std::slice::from_raw_parts_mut;
@@ -17,12 +17,12 @@ use cpbpe::memory::with_room;
 
 use crate::errors::halted;
 
-/// Make sure that arrays can be made without waiting for a lock. Called before the first array is made.
+/// Make sure that arrays can be made without waiting for a lock. This must be called before the first array is made.
 ///
-/// When the first array is made, the numpy crate looks up numpy's functions, under a lock (`PyOnceLock`) during which
-/// it lets go of the interpreter. If another thread forks the process at that moment, the lock stays taken in the
-/// child, and the child hangs. Python's own import lock is safe, because a fork waits for it; so we take that one
-/// around it. numpy itself has been imported by our callers, so nothing is imported here.
+/// When the first array is made, the numpy crate looks up numpy's functions, under a lock (`PyOnceLock`) during which it
+/// releases the interpreter. If another thread forks the process at that moment, the lock stays taken in the child, and
+/// the child hangs. Python's own import lock is safe, because a fork waits for it. So this function takes the import
+/// lock around the look-up. numpy itself has been imported by the callers, so nothing is imported here.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     static READY: AtomicBool = AtomicBool::new(false);
     if READY.load(Ordering::Acquire) {
@@ -31,7 +31,7 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
     struct Locked<'py>(Bound<'py, PyModule>);
     impl Drop for Locked<'_> {
         fn drop(&mut self) {
-            // This cannot fail: the lock is ours.
+            // This cannot fail, because this thread holds the lock.
             let _ = self.0.call_method0("release_lock");
         }
     }
@@ -45,18 +45,19 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// A new array of one dimension. Its numbers are not initialized.
+/// A new array of one dimension, with numbers that are not initialized.
 pub fn new_row<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyArray1<T>>> {
     let array = new::<T>(py, &mut [length(count)?])?;
-    // SAFETY: it was made with this type of numbers, and with one dimension. (To look again would take as long as an id.)
+    // SAFETY: it was made with this type of numbers, and with one dimension. (Checking that again would take as long as
+    // writing an id.)
     Ok(unsafe { array.cast_into_unchecked() })
 }
 
-/// A new array. Its numbers are not initialized.
+/// A new array, with numbers that are not initialized.
 fn new<'py, T: Element>(py: Python<'py>, dimensions: &mut [npy_intp]) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: numpy's function for a new array: it takes over the reference to the type of numbers, reads as many
-    // dimensions as it is told there are, and gives a new reference, or null with an error. (`PyArray::new` of the
-    // crate panics then.)
+    // SAFETY: numpy's function for a new array takes over the reference to the type of numbers, reads as many
+    // dimensions as it is told there are, and returns a new reference, or null with an error set. (In case of an error,
+    // `PyArray::new` of the numpy crate panics.)
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -88,7 +89,7 @@ pub fn array<'py, T: Element + Copy + Send + Sync>(
     Ok(array)
 }
 
-/// An array of the numbers of all parts, one after the other.
+/// An array of the numbers of all parts, one part after the other.
 pub fn joined<'py, T: Element + Copy + Send + Sync>(
     py: Python<'py>,
     parts: &[&[T]],
@@ -102,7 +103,7 @@ pub fn joined<'py, T: Element + Copy + Send + Sync>(
     Ok(array)
 }
 
-/// A new array with a row for each of so many pairs. Its numbers are not initialized.
+/// A new array with a row for each of this many pairs, with numbers that are not initialized.
 pub fn new_pairs(py: Python<'_>, count: usize) -> PyResult<Bound<'_, PyArray2<i64>>> {
     Ok(new::<i64>(py, &mut [length(count)?, 2])?.cast_into()?)
 }
@@ -121,7 +122,7 @@ pub fn joined_pairs<'py>(
     Ok(array)
 }
 
-/// Where each of many sequences begins, and the end.
+/// Where each of many sequences begins, followed by the end of the last one.
 pub fn offsets<'py>(
     py: Python<'py>,
     count: usize,

@@ -1,4 +1,4 @@
-//! A model as columns: dicts of Python's values, and ours. `cpbpe/engine/columns.py` names the fields.
+//! A model as columns: from Python's dicts to the core's values, and back. `cpbpe/engine/columns.py` names the fields.
 
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
@@ -15,12 +15,12 @@ fn field<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAn
     dict.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
 }
 
-/// The same as a value of ours.
+/// The same, converted to a value of Rust.
 fn value<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
     field(dict, name)?.extract().map_err(Into::into)
 }
 
-/// The same as a dict, or None.
+/// The same as a dict; `None` if it is None.
 fn inner<'py>(columns: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
     let found = field(columns, name)?;
     Ok(if found.is_none() { None } else { Some(found.cast_into()?) })
@@ -106,7 +106,7 @@ fn byte_level_dict(py: Python<'_>, options: ByteLevelOptions) -> PyResult<Bound<
     Ok(dict)
 }
 
-/// The columns for Python that are not about pieces.
+/// The columns without the pieces, for Python.
 pub fn head_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> {
     let [unk, bos, eos, pad] = columns.special_pieces.each_ref().map(|name| bytes(py, name));
     let dict = dict(py)?;
@@ -120,7 +120,7 @@ pub fn head_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> 
     Ok(dict)
 }
 
-/// All columns for Python.
+/// All columns, for Python.
 pub fn dict_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> {
     let ends = collected(columns.ends.iter().map(|end| end.to_ne_bytes())).map_err(halted)?;
     let scores = collected(columns.scores.iter().map(|score| score.to_ne_bytes())).map_err(halted)?;

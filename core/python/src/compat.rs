@@ -1,4 +1,5 @@
-//! What only the drop-ins of `cpbpe.compat` need of an engine, at its speed. Without the core, they do it in Python.
+//! What only the drop-in replacements in `cpbpe.compat` need of an engine, at the speed of the core. Without the core,
+//! they do it in Python.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyList, PyString, PyTuple};
@@ -30,8 +31,8 @@ pub fn message<'py>(
     bytes(py, &message)
 }
 
-/// A normalized text, and for each of its characters and for its end, the character of the text that it came from; None
-/// if it is empty or not UTF-8.
+/// A normalized text, and for each of its characters and for its end, the character of the text that it came from. None
+/// if the text is empty or not UTF-8.
 #[pyfunction]
 pub fn character_origins<'py>(py: Python<'py>, engine: &Engine, text: &Bound<'py, PyString>) -> Maybe<'py, PyTuple> {
     let text = text.to_str()?.as_bytes();
@@ -43,7 +44,8 @@ pub fn character_origins<'py>(py: Python<'py>, engine: &Engine, text: &Bound<'py
     tuple(py, [string(py, &normalized)?.into_any(), origins.into_any()]).map(Some)
 }
 
-/// Normalized texts; None if one of them is neither an exact str nor exact bytes. UnicodeDecodeError if a str is not UTF-8.
+/// Normalized texts. None if one of them is neither an exact str nor exact bytes; UnicodeDecodeError if a str is not
+/// UTF-8.
 #[pyfunction]
 pub fn normalize_all<'py>(py: Python<'py>, engine: &Engine, texts: &Bound<'py, PyList>) -> Maybe<'py, PyList> {
     let texts = items_of(texts)?;
@@ -63,7 +65,7 @@ pub fn normalize_all<'py>(py: Python<'py>, engine: &Engine, texts: &Bound<'py, P
     list(py, normalized.into_iter(), Ok).map(Some)
 }
 
-/// The texts of lists of pieces; None if there is anything else.
+/// The texts of lists of pieces; None if a list has anything else.
 #[pyfunction]
 pub fn decode_pieces_all<'py>(py: Python<'py>, engine: &Engine, batch: &Bound<'py, PyList>) -> Maybe<'py, PyList> {
     let batch = items_of(batch)?;
@@ -79,9 +81,9 @@ pub fn decode_pieces_all<'py>(py: Python<'py>, engine: &Engine, batch: &Bound<'p
     list(py, texts.into_iter(), Ok).map(Some)
 }
 
-/// The text of ids or pieces, the ids (2^32 - 1 for an unknown piece), the pieces and where in the text each is. All is in
-/// bytes, or in str and characters. None if an id is outside the vocabulary, if something that should be str is not UTF-8,
-/// or if a denormalizer rewrites the text.
+/// The text of ids or pieces, the ids (2^32 - 1 for an unknown piece), the pieces, and where in the text each of them
+/// is: either all in bytes, or in str and characters. None if an id is outside the vocabulary, if something that should
+/// be str is not UTF-8, or if a denormalizer rewrites the text.
 #[pyfunction]
 pub fn decode_mapping<'py>(
     py: Python<'py>,
@@ -127,15 +129,15 @@ pub fn decode_message<'py>(py: Python<'py>, engine: &Engine, tokens: &Bound<'py,
     message.map(|message| bytes(py, &message)).transpose()
 }
 
-/// What is decoded.
+/// What is to be decoded.
 enum Given<'py> {
     Ids(Vec<u32>),
-    /// Pieces, which are all str or bytes.
+    /// Pieces, all of which are str or bytes.
     Pieces(Vec<Bound<'py, PyAny>>),
 }
 
 impl<'py> Given<'py> {
-    /// Ids, or pieces in a list that begins with one. `None` if there is anything else.
+    /// Ids, or pieces in a list that begins with one. `None` if the list has anything else.
     fn of(tokens: &Bound<'py, PyAny>) -> PyResult<Option<Given<'py>>> {
         let is_text =
             |item: &Bound<'py, PyAny>| item.is_exact_instance_of::<PyString>() || item.is_instance_of::<PyBytes>();
@@ -149,7 +151,7 @@ impl<'py> Given<'py> {
         Ok(ids_into(tokens, &mut ids)?.then_some(Given::Ids(ids)))
     }
 
-    /// What the decoder makes of it; `None` if an id is unknown or a piece is not text.
+    /// What the decoder returns; `None` if an id is unknown or a piece is not text.
     fn decoded<T: Send>(
         &self,
         py: Python<'py>,
@@ -159,7 +161,7 @@ impl<'py> Given<'py> {
         match self {
             Given::Ids(ids) => run(py, ids.len(), |check| if_known(of_ids(ids, check))),
             Given::Pieces(pieces) => {
-                let Ok(pieces) = texts_of(pieces) else { return Ok(None) }; // half of a character
+                let Ok(pieces) = texts_of(pieces) else { return Ok(None) }; // it has half of a surrogate pair
                 let mut texts = with_room(pieces.len()).map_err(halted)?;
                 texts.extend(pieces.iter().map(|(text, _)| *text));
                 run(py, texts.len(), |check| of_pieces(&texts, check)).map(Some)

@@ -1,4 +1,4 @@
-//! The class `Engine`: one model, and every call that it answers. `cpbpe/engine/protocol.py` says what each does.
+//! The class `Engine`: one model, and every call that it answers. `cpbpe/engine/protocol.py` says what each call does.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,10 +25,11 @@ use crate::values::{
 /// An object, or None.
 pub type Maybe<'py, T> = PyResult<Option<Bound<'py, T>>>;
 
-/// A longer text is not written in wide characters, which take four times the memory.
+/// Longer texts are not written in wide characters, which take four times the memory.
 const MAX_WIDE: usize = 1 << 16;
 
-/// What goes around ids, as Python has it: the id in front, the id at the end, and whether those between are reversed.
+/// What to put around ids, as Python passes it: the id in front, the id at the end, and whether the ids between them
+/// are reversed.
 #[derive(FromPyObject)]
 pub struct Around(Option<u32>, Option<u32>, bool);
 
@@ -36,7 +37,7 @@ fn ends_of(around: Option<Around>) -> Ends {
     around.map_or(Ends::default(), |Around(front, back, reverse)| Ends { front, back, reverse })
 }
 
-/// The chance that a merge is skipped, and a seed, as Python has them.
+/// The chance that a merge is skipped, and a seed, as Python passes them.
 #[derive(FromPyObject)]
 pub struct Chance(f64, u64);
 
@@ -51,7 +52,7 @@ pub struct Engine {
     pub ints: Arc<Ints>,
     /// Python's objects for the pieces.
     pub pieces: Arc<Pieces>,
-    /// Its variants, which are kept once they are made; see `variant`.
+    /// Its variants, each of which is kept once it is made; see `variant`.
     variants: [OnceLock<Py<Engine>>; 12],
 }
 
@@ -79,7 +80,7 @@ impl Engine {
         self.engine.with_scratch(encode).map_err(halted)?
     }
 
-    /// The ids of all texts, and where each text begins, and the end.
+    /// The ids of all texts, and where each text begins, followed by the end of the last one.
     fn ids_of<'py>(
         &self,
         py: Python<'py>,
@@ -94,7 +95,7 @@ impl Engine {
         Ok([ids, arrays::offsets(py, texts.count(), all.lengths.into_iter())?.into_any()])
     }
 
-    /// Ids, pieces and spans of one of the texts that were aligned, whose tokens begin and end at these places.
+    /// Ids, pieces and spans of one of several aligned texts, whose tokens begin and end at these indices.
     fn tokens<'py>(
         &self,
         py: Python<'py>,
@@ -109,7 +110,7 @@ impl Engine {
         tuple(py, [self.ints.list(py, ids)?, pieces, self.ints.pairs(py, spans)?].map(Bound::into_any))
     }
 
-    /// The normalized text as str. `strict`: one that is not UTF-8 is an error.
+    /// The normalized text as str. `strict`: whether text that is not UTF-8 is an error.
     pub fn normalized<'py>(
         &self,
         py: Python<'py>,
@@ -131,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// The text of ids, made a value, unless one is outside the vocabulary.
+    /// The text of ids, turned into a value; `None` if an id is outside the vocabulary.
     #[inline]
     fn decoded<R>(
         &self,
@@ -147,7 +148,7 @@ impl Engine {
     }
 }
 
-/// What was decoded, or `None` if an id is outside the vocabulary, which Python explains.
+/// What was decoded. `None` if an id is outside the vocabulary; Python then explains the error.
 pub fn if_known<T>(decoded: Result<T, Error>) -> Result<Option<T>, Error> {
     match decoded {
         Ok(text) => Ok(Some(text)),
@@ -196,7 +197,7 @@ impl Engine {
         let engine = self.engine.variant(prefix, keep_space, raw);
         let (ints, pieces) = (self.ints.clone(), self.pieces.clone());
         let new = Py::new(py, Engine { engine, ints, pieces, variants: Default::default() })?;
-        // (Another thread may have been first. Nobody waits, and either variant will do.)
+        // (Another thread may have stored its variant first. Nobody waits, and either variant will do.)
         let _ = place.set(new.clone_ref(py));
         Ok(new)
     }

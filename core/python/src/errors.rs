@@ -1,4 +1,4 @@
-//! The core's errors as Python exceptions: the one place that maps them.
+//! The core's errors as Python exceptions. This is the only place that maps them.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOverflowError, PyValueError};
 use pyo3::PyErr;
@@ -8,7 +8,7 @@ use cpbpe::{Error, Halt};
 /// The exception for an error of the core, with its message.
 pub fn exception(error: Error) -> PyErr {
     match error {
-        // Only an exception of the watching thread stops the work, and that one is raised instead.
+        // Only an exception in the watching thread stops the work, and that exception is raised instead of this one.
         Error::Stopped => PyKeyboardInterrupt::new_err(()),
         Error::OutOfMemory => PyMemoryError::new_err(error.to_string()),
         Error::CountOverflow | Error::BytesOverflow | Error::TextTooLong => PyOverflowError::new_err(error.to_string()),

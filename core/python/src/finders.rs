@@ -11,7 +11,7 @@ use crate::errors::exception;
 use crate::signals::run;
 use crate::values::{bytes, bytes_of, int, list, string, utf8};
 
-/// Finds keys in text, such as special tokens: the longest at each place, from left to right.
+/// Finds keys in text, such as special tokens: from left to right, the longest key at each place.
 #[pyclass(frozen, module = "cpbpe._core")]
 pub struct Finder(cpbpe::Finder);
 
@@ -25,7 +25,7 @@ impl Finder {
         finder.map(Finder).map_err(exception)
     }
 
-    /// The text before a key, the key's number, the text after it, and so on; None if the text holds no key.
+    /// The text before a key, the key's number, the text after it, and so on. None if the text contains no key.
     #[pyo3(signature = (text, /))]
     fn split<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
         let (data, valid) = utf8(text)?;
@@ -47,7 +47,8 @@ impl Finder {
     }
 }
 
-/// Splits text by a pattern of byte-level BPE, and by others that cut the chunks of those before.
+/// Splits text by a pattern of byte-level BPE, and by further patterns, each of which cuts the chunks of the one before
+/// it.
 #[pyclass(frozen, module = "cpbpe._core")]
 pub struct Splitter(cpbpe::Splitter);
 
@@ -59,13 +60,13 @@ impl Splitter {
         cpbpe::Splitter::of_all(pattern, &then).map(Splitter).map_err(exception)
     }
 
-    /// Whether the pattern is one of those that are split fast.
+    /// Whether the pattern is one of those for which there is a fast scanner.
     #[getter]
     fn has_scanner(&self) -> bool {
         self.0.has_scanner()
     }
 
-    /// Where each chunk begins and ends in the text as UTF-8: an array with a row for each.
+    /// Where each chunk begins and ends in the text as UTF-8: an array with a row for each chunk.
     #[pyo3(signature = (text, /))]
     fn spans<'py>(&self, py: Python<'py>, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         arrays::prepare(py)?;

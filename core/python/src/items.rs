@@ -1,11 +1,11 @@
 //! Puts objects into a new list, many at a time.
 //!
-//! The stable ABI has a function that adds a reference to an object, and one that puts an object into a list. To call both
-//! for each id took a fifth of the time of `encode` with a large vocabulary: without them, lists are made 1.15 to 1.3 times
-//! as fast. What they do takes three instructions, if it is known how the interpreter keeps references and lists. Every
-//! CPython so far keeps them in the same way, and the C header of the stable ABI itself has the first of the two functions as
-//! a macro. Still, we ask: when the first list is made, `Way::found` looks at objects to which the two functions are applied,
-//! and if anything is not as expected, they are called each time.
+//! The stable ABI has a function that adds a reference to an object, and one that puts an object into a list. Calling
+//! both for each id took a fifth of the time of `encode` with a large vocabulary; without them, lists are made 1.15 to
+//! 1.3 times as fast. What they do takes three instructions, if it is known how the interpreter stores references and
+//! lists. Every CPython so far stores them in the same way, and the C header of the stable ABI itself has the first of
+//! the two functions as a macro. Still, this is checked: when the first list is made, `Way::found` looks at objects to
+//! which the two functions are applied. If anything is not as expected, the functions are called each time.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
@@ -16,20 +16,20 @@ use pyo3::prelude::*;
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Way {
-    /// It was not asked yet.
+    /// It has not been checked yet.
     Unknown,
     /// By calling the interpreter.
     Calls,
-    /// In place. An object begins with the number of its references, of 64 bits.
+    /// In place. An object begins with its number of references, which has 64 bits.
     InPlace,
-    /// In place, and some objects live forever: those with bit 31 of this number, which is not changed then.
+    /// In place, but some objects are immortal: if bit 31 of the number is set, the number is not changed.
     InPlaceWithImmortals,
 }
 
-/// What is known. (Whoever looks holds the interpreter's lock, so it is found out once.)
+/// The result of the check. (Whoever checks holds the interpreter's lock, so it is done only once.)
 static WAY: AtomicU8 = AtomicU8::new(Way::Unknown as u8);
 
-/// A list, as far as it matters here.
+/// The parts of a list that matter here.
 #[repr(C)]
 struct Layout {
     references: u64,
@@ -39,12 +39,12 @@ struct Layout {
     capacity: isize,
 }
 
-/// Put the objects of numbers into a new list, beginning at a place. Stops where there is none. Returns the place where it
-/// stopped.
+/// Put the objects of numbers into a new list, beginning at a place. Stops at a number that has no object. Returns the
+/// place at which it stopped.
 ///
 /// # Safety
-/// `list` must be new and ours, with as many places as there are numbers, and empty from `begin` on. Each object of the table
-/// must be null or a reference that the table owns.
+/// `list` must be new and not used by anybody else, with as many places as there are numbers, and empty from `begin`
+/// on. Each entry of the table must be null or a reference that the table owns.
 #[inline]
 pub unsafe fn put(
     _py: Python<'_>,
@@ -53,7 +53,7 @@ pub unsafe fn put(
     numbers: &[u32],
     table: &[AtomicPtr<ffi::PyObject>],
 ) -> usize {
-    // SAFETY: as the caller says; that a list is like `Layout`, and how references are counted, was found out.
+    // SAFETY: as the caller promises. That a list is like `Layout`, and how references are counted, has been checked.
     unsafe {
         match WAY.load(Ordering::Relaxed) {
             way if way == Way::InPlace as u8 => {
@@ -103,46 +103,47 @@ fn put_by(
 }
 
 impl Way {
-    /// Find it out. No error is left.
+    /// Check how objects and lists are stored. If the check fails with a Python error, the error is cleared.
     fn found() -> Way {
         Way::seen().unwrap_or(Way::Calls)
     }
 
-    /// `None`: as expected it is not.
+    /// How they are stored; `None` if anything is not as expected.
     fn seen() -> Option<Way> {
         if size_of::<usize>() != size_of::<u64>() || cfg!(target_endian = "big") {
             return None;
         }
         Python::attach(|py| {
-            // 1. An interpreter that counts all references, for debugging, counts them in the functions.
+            // 1. An interpreter that counts all references, for debugging, counts them inside the functions.
             let class = py.get_type::<pyo3::types::PyList>();
             if py.import("sys").ok()?.hasattr("gettotalrefcount").ok()? {
                 return None;
             }
-            // 2. A list takes as many bytes as we think.
+            // 2. Check that a list takes as many bytes as expected.
             let size: usize = class.getattr("__basicsize__").ok()?.extract().ok()?;
             if size != size_of::<Layout>() {
                 return None;
             }
-            // SAFETY: all objects are alive while we look at them, and each begins with at least 16 bytes, a list with as many
-            // as were just found. `items` of a list whose other parts are as they should be points to its items.
+            // SAFETY: all objects are alive while they are looked at. Each begins with at least 16 bytes, and a list
+            // has as many bytes as was just found. If the other parts of a list are as expected, its `items` points to
+            // its items.
             unsafe {
-                // 3. An object that was just made has one reference, and a new reference adds 1. (PyO3's own way to make an
-                // int panics if there is no memory for it.)
+                // 3. Check that a new object has one reference, and that a new reference adds 1. (PyO3's own function
+                //    for a new int panics if there is no memory for it.)
                 let number = |number| Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(number)).ok();
                 let (first, second, third) = (number(1 << 28)?, number(1 << 29)?, number(1 << 30)?);
                 let (_, plain) = counts(first.as_ptr());
                 if counts(first.as_ptr()).0 != 1 || plain != 2 {
                     return None;
                 }
-                // 4. None has bit 31, and does not count its references; or it does count them.
+                // 4. Check whether None has bit 31 set and does not count its references, or does count them.
                 let none = py.None();
                 let way = match counts(none.as_ptr()) {
                     (before, after) if before == after && before >> 31 & 1 == 1 => Way::InPlaceWithImmortals,
                     (before, after) if before + 1 == after && before >> 31 == 0 => Way::InPlace,
                     _ => return None,
                 };
-                // 5. A list has its length, its items and its capacity where we think.
+                // 5. Check that a list has its length, its items and its capacity at the expected places.
                 let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(3)).ok()?;
                 let objects = [first.as_ptr(), second.as_ptr(), third.as_ptr()];
                 for (place, object) in (0..).zip(objects) {
@@ -162,12 +163,13 @@ impl Way {
     }
 }
 
-/// The first 64 bits of an object, and the same while it has a reference more.
+/// The first 64 bits of an object: as they are, and while it has one more reference.
 ///
 /// # Safety
-/// It must be an object of at least so many bits.
+/// It must be an object of at least this many bits.
 unsafe fn counts(object: *mut ffi::PyObject) -> (u64, u64) {
-    // SAFETY: as the caller says. (Nothing here is kept in registers: the functions are the interpreter's.)
+    // SAFETY: as the caller promises. (The functions belong to the interpreter, so nothing is kept in registers over
+    // their calls.)
     unsafe {
         let count = object.cast::<u64>();
         let before = count.read_volatile();

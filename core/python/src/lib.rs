@@ -1,8 +1,8 @@
 //! The border to Python: the classes, each in a file of its own, and the allocator. Only str, bytes, lists
 //! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
 //!
-//! `unsafe` is what makes and reads Python's objects (`values.rs`, `items.rs` for lists of ints) and arrays: `arrays.rs`,
-//! `room.rs`, `lines.rs`.
+//! `unsafe` code makes and reads Python's objects (`values.rs`, and `items.rs` for lists of ints) and arrays
+//! (`arrays.rs`, `room.rs`, `lines.rs`).
 
 mod arrays;
 mod columns;
@@ -26,7 +26,7 @@ use crate::lines::LineWriter;
 use crate::training::Counter;
 use crate::values::is_aligned;
 
-/// If memory runs out, the core still has a little to report that.
+/// If memory runs out, this still has a little left with which to report that.
 #[global_allocator]
 static ALLOCATOR: cpbpe::memory::Allocator = cpbpe::memory::Allocator::new();
 
@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // PyO3 makes this type when it first looks at an exception, under a lock that a fork might leave taken in the
-        // child (see `arrays::prepare`); here no other thread uses us yet.
+        // child (see `arrays::prepare`). Here, no other thread uses the module yet.
         let _ = PanicException::type_object(module.py());
         Ok(())
     }

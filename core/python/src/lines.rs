@@ -26,7 +26,7 @@ impl LineWriter {
         cpbpe::LineWriter::new(&words, between, before, after).map(LineWriter).map_err(exception)
     }
 
-    /// A line for each text. `others` are words to be written instead of those of the ids at some places.
+    /// Write a line for each text. `others` are words to be written instead of those of the ids at some positions.
     fn write<'py>(
         &self,
         py: Python<'py>,
@@ -41,7 +41,8 @@ impl LineWriter {
     }
 }
 
-/// The ids in lines of decimal digits, where each line begins, and the end; and the place of what is no id, or None.
+/// The ids in lines of decimal digits; where each line begins, followed by the end of the last one; and the place of
+/// the first word that is no id, or None.
 #[pyfunction]
 pub fn read_ids<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyTuple>> {
     arrays::prepare(py)?;
@@ -57,9 +58,10 @@ pub fn first_not_utf8(py: Python<'_>, texts: &Bound<'_, PyList>) -> PyResult<Opt
     Ok(py.detach(|| texts.iter().position(|text| std::str::from_utf8(text.0).is_err())))
 }
 
-/// Ids, and where each sequence of them ends, which is within the ids.
+/// The ids, and where each sequence of them ends. It is checked that these ends are within the ids.
 pub fn rows(ids: &Bound<'_, PyArray1<u32>>, offsets: &Bound<'_, PyArray1<i64>>) -> PyResult<(Vec<u32>, Vec<usize>)> {
-    // SAFETY: they are used while the interpreter is attached and runs nothing else: what follows copies them.
+    // SAFETY: the interpreter is attached and runs nothing else while these are used, because what follows only copies
+    // them.
     let (all, offsets) = unsafe { (ids.as_slice()?, offsets.as_slice()?) };
     let mut ids = with_room(all.len()).map_err(halted)?;
     ids.extend_from_slice(all);

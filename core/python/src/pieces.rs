@@ -1,5 +1,5 @@
-//! Pieces as Python's str and bytes, one object for every piece of a model: a list of pieces takes references to them,
-//! and is made as fast as a list of ids. (Made anew each time, they took ten times as long as the ids.)
+//! Pieces as Python's str and bytes. There is one object for every piece of a model, so a list of pieces only takes
+//! references, and is made as fast as a list of ids. (Making new objects each time took ten times as long as the ids.)
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
@@ -17,22 +17,22 @@ use crate::errors::halted;
 use crate::signals::run;
 use crate::values::{bytes, list, string, texts_of, utf8, Objects};
 
-/// Signals are checked once in this many pieces that are looked up.
+/// Signals are checked once in this many pieces when they are looked up.
 const CHECK_PIECES: usize = 1 << 18;
 
-/// The objects of every piece. Each is made when first needed, and so are the tables.
+/// The objects of every piece. Each object is made when it is first needed, and so are the tables.
 #[derive(Default)]
 pub struct Pieces {
     /// As str, with U+FFFD for bytes that are not UTF-8.
     strings: OnceLock<Objects>,
     bytes: OnceLock<Objects>,
-    /// The way back.
+    /// From str to id.
     spellings: OnceLock<Spellings>,
 }
 
-/// What is in a place, made if it is not there yet.
+/// The value in a place. It is made if it is not there yet.
 ///
-/// (Nothing that makes it releases the interpreter, so no other thread ever waits for the lock, nor forks.)
+/// (Making it never releases the interpreter, so no other thread can wait for the lock, or fork.)
 fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
     match place.get() {
         Some(table) => Ok(table),
@@ -44,7 +44,7 @@ fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult<
 }
 
 impl Engine {
-    /// The str of all pieces, and what makes one.
+    /// The table of the str of all pieces.
     fn strings(&self) -> PyResult<&Objects> {
         once(&self.pieces.strings, || Objects::new(self.engine.size()))
     }
@@ -53,8 +53,8 @@ impl Engine {
         string(py, &self.engine.piece(id))
     }
 
-    /// The pieces of ids as str (with U+FFFD for bytes that are not UTF-8) or bytes. `unknown` has the places of unknown
-    /// ones, and `first` is that of the first token.
+    /// The pieces of ids as str (with U+FFFD for bytes that are not UTF-8) or bytes. `unknown` says where unknown
+    /// pieces are, and `first` is the position of the first token.
     pub fn pieces_of_ids<'py>(
         &self,
         py: Python<'py>,
@@ -78,7 +78,7 @@ impl Engine {
         })
     }
 
-    /// The pieces of a text between those at its ends.
+    /// The pieces of a text, between those at its ends.
     pub fn pieces_of_text<'py>(
         &self,
         py: Python<'py>,
@@ -88,7 +88,7 @@ impl Engine {
     ) -> PyResult<Bound<'py, PyList>> {
         let table = self.strings()?;
         let make = |id: u32| self.new_string(py, id);
-        // 1. All follows from the ids, unless a part is unknown.
+        // 1. Everything follows from the ids, unless a part of the text is unknown.
         let unknown = self.engine.unknown();
         let known = self.encoded(py, text, ends, dropout, |ids| match unknown {
             Some(unknown) if ids.contains(&unknown) => Ok(None),
@@ -97,7 +97,7 @@ impl Engine {
         if let Some(pieces) = known {
             return Ok(pieces);
         }
-        // 2. Its spelling is in the text, and tokens say where.
+        // 2. If one is, its spelling is in the text, and tokens say where.
         let (data, _) = utf8(text)?;
         let aligned = run(py, data.len(), |check| self.engine.tokens(data, dropout, check))?;
         let mut pieces: Vec<Bound<'py, PyAny>> = with_room(aligned.tokens.len() + 2).map_err(halted)?;
@@ -111,7 +111,7 @@ impl Engine {
                 pieces.push(table.get(py, token.id, make)?);
             }
         }
-        // 3. What goes around them.
+        // 3. Put the pieces of the ends around them.
         if ends.reverse {
             pieces.reverse();
         }
@@ -124,14 +124,14 @@ impl Engine {
         list(py, pieces.into_iter(), Ok)
     }
 
-    /// The text of pieces, made a value; `None` if one is neither str nor bytes.
+    /// The text of pieces, turned into a value; `None` if a piece is neither str nor bytes.
     pub fn joined<'py, R>(
         &self,
         py: Python<'py>,
         pieces: &Bound<'py, PyList>,
         make: impl FnOnce(&[u8]) -> PyResult<R>,
     ) -> PyResult<Option<R>> {
-        // 1. Their ids, and those that the vocabulary does not have.
+        // 1. Find their ids, and collect the pieces that the vocabulary does not have.
         let mut ids = with_room(pieces.len()).map_err(halted)?;
         let mut others = Vec::new();
         for at in 0..ids.capacity() {
@@ -150,7 +150,7 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        // 2. Their texts.
+        // 2. Join their texts.
         let others = texts_of(&others)?;
         let others = others.iter().map(|(text, _)| *text);
         make(&run(py, ids.len(), |check: Check| self.engine.decoder().decode_pieces(&ids, others, check))?).map(Some)
@@ -176,16 +176,16 @@ impl Engine {
     }
 }
 
-// From pieces as Python's str to their ids. A str knows its hash once somebody has asked for it, and many pieces are the
-// very object that encoding gave. To write each in UTF-8 and look that up in the vocabulary made decoding of pieces take
-// nearly twice as long, whether their str were new or not. (And Python keeps the UTF-8 form of a str that is not ASCII, in
-// memory of its own.)
+// From pieces as Python's str to their ids. A str knows its hash once somebody has asked for it, and many pieces are
+// the very objects that encoding returned. Without this table, each piece was written in UTF-8 and looked up in the
+// vocabulary, which made decoding of pieces take nearly twice as long, whether their str were new or not. (And Python
+// keeps the UTF-8 form of a str that is not ASCII, in memory of its own.)
 
-/// The pieces that were looked up so far, by the hash of their str. (The table is changed while the interpreter is
-/// attached, so by one thread at a time.)
+/// The pieces that have been looked up so far, by the hash of their str. (The table is changed only while the
+/// interpreter is attached, so by one thread at a time.)
 struct Spellings {
-    /// Open addressing, at most half full. The low `id_bits` of a slot are the id plus one; above them is as much of the
-    /// hash as there is room for.
+    /// Open addressing, at most half full. The low `id_bits` of a slot are the id plus one; above them is as much of
+    /// the hash as there is room for.
     slots: Box<[AtomicU32]>,
     id_bits: u32,
 }
@@ -198,7 +198,8 @@ impl Spellings {
         Ok(Spellings { slots, id_bits: usize::BITS - count.leading_zeros() })
     }
 
-    /// The id of a piece, an exact str with this hash, if it was added. `strings` has those that were.
+    /// The id of a piece, given as an exact str with its hash, if the piece was added. `strings` has the objects of
+    /// added pieces.
     #[inline]
     fn find(&self, strings: &Objects, hash: isize, piece: &Bound<'_, PyAny>) -> Option<u32> {
         let ids = (1 << self.id_bits) - 1;
@@ -216,7 +217,7 @@ impl Spellings {
         }
     }
 
-    /// Add a piece that is not there, whose str has this hash.
+    /// Add a piece that is not in the table, and whose str has this hash.
     fn add(&self, hash: isize, id: u32) {
         let mut at = hash as usize;
         loop {

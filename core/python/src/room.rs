@@ -1,4 +1,4 @@
-//! Arrays whose numbers are written where they stay, while it is not known yet how many there will be.
+//! Arrays whose numbers are written to their final place while it is not known yet how many there will be.
 
 use std::slice::from_raw_parts_mut;
 
@@ -12,10 +12,11 @@ use cpbpe::{GatheredTexts, Place};
 
 use crate::arrays::{joined, joined_pairs, length, new_pairs, new_row};
 
-/// Arrays of this many bytes get memory of their own from the system. (The most for which glibc's allocator learns.)
+/// Arrays of at least this many bytes get memory of their own from the system. (glibc's allocator does not raise its
+/// threshold beyond this size.)
 const LARGE: usize = 1 << 25;
 
-/// Room for the ids of many texts, and for their spans if they are asked for. It is empty until `make` is called.
+/// Room for the ids of many texts, and for their spans if these are asked for. It is empty until `make` is called.
 #[derive(Default)]
 pub struct Room {
     ids: Option<Py<PyArray1<u32>>>,
@@ -23,7 +24,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Make room for this many; `None` if there is no memory for it.
+    /// Make room for this many ids; `None` if there is no memory for it.
     pub fn make<'p>(&mut self, py: Python<'_>, count: usize, with_spans: bool) -> Option<Place<'p>> {
         let ids = new_row::<u32>(py, count).ok()?;
         let spans = if with_spans { Some(new_pairs(py, count).ok()?) } else { None };
@@ -37,7 +38,7 @@ impl Room {
         Some(place)
     }
 
-    /// All ids: those in the room, and the rest.
+    /// All ids: those that were written to the room, and the rest.
     pub fn ids<'py>(&self, py: Python<'py>, all: &GatheredTexts, threads: usize) -> PyResult<Bound<'py, PyAny>> {
         let array = self.ids.as_ref().map(|ids| ids.bind(py));
         let rest = all.rest.iter().map(|run| &run.ids[..]);
@@ -52,7 +53,7 @@ impl Room {
     }
 }
 
-/// The rows that have been written to an array, if there is one, and the rest.
+/// The rows that have been written to an array, if there is one, followed by the rest.
 fn whole<'a, 'py, R: 'a, T: Element, D: Dimension>(
     array: Option<&'a Bound<'py, PyArray<T, D>>>,
     written: usize,
@@ -69,16 +70,17 @@ fn whole<'a, 'py, R: 'a, T: Element, D: Dimension>(
 /// The first rows of an array, which have been written.
 fn first<'a, R, T: Element, D: Dimension>(array: &'a Bound<'_, PyArray<T, D>>, count: usize) -> &'a [R] {
     assert!(count * size_of::<R>() <= array.len() * size_of::<T>(), "the array has room for them");
-    // SAFETY: it has, and nobody else has seen it.
+    // SAFETY: they have been written, and nobody else has seen the array.
     unsafe { std::slice::from_raw_parts(array.data().cast(), count) }
 }
 
-/// An array without the rows after the first `count`. They stay where they are.
+/// An array without the rows after the first `count`. The rows stay where they are.
 ///
-/// Memory for a large array comes from the system, page by page, and returning the unused pages costs nothing. That of
-/// other arrays comes from what the process already has, if an array of the same size was freed before; the system's
-/// allocator learns that size. So the result is a view, which keeps the rest of the room, a sixteenth: to return it took
-/// a tenth of the time of the next calls, because no room of theirs fitted into what had been freed.
+/// Memory for a large array comes from the system, page by page, and returning the unused pages costs nothing. Memory
+/// for other arrays comes from what the process already has, if an array of the same size was freed before: the
+/// system's allocator learns that size. So for these the result is a view, which keeps the rest of the room, a
+/// sixteenth. Returning that rest took a tenth of the time of the next calls, because their room did not fit into what
+/// had been freed.
 fn shortened<'py, T: Element, D: Dimension>(
     array: &Bound<'py, PyArray<T, D>>,
     count: usize,
@@ -90,8 +92,8 @@ fn shortened<'py, T: Element, D: Dimension>(
         return array.as_any().get_item(PySlice::new(array.py(), 0, dimensions[0], 1));
     }
     let mut shape = PyArray_Dims { ptr: dimensions.as_mut_ptr(), len: array.ndim() as _ };
-    // SAFETY: numpy's function for this reads the shape, and gives None, or null with an error. Nobody else has seen the
-    // array, so it need not look for references to it.
+    // SAFETY: numpy's function for this reads the shape, and returns None, or null with an error set. Nobody else has
+    // seen the array, so numpy need not look for references to it.
     unsafe {
         let none =
             PY_ARRAY_API.PyArray_Resize(array.py(), array.as_array_ptr(), &mut shape, 0, NPY_ORDER::NPY_ANYORDER);

@@ -1,5 +1,5 @@
-//! Ctrl-C during long calls. While other threads may use the interpreter, the work asks now and then whether to go on.
-//! Then signals are checked, and an exception of their handlers ends the call.
+//! Ctrl-C during long calls. The work, during which other threads may use the interpreter, asks now and then whether to
+//! go on. Then signals are checked, and an exception of their handlers ends the call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,18 +12,18 @@ use cpbpe::{Error, Halt};
 
 use crate::errors::exception;
 
-/// From this size on the interpreter is free for other threads while we work. Below, releasing it costs more than
-/// they could gain.
+/// From this size on, the interpreter is released for other threads during the work. Below it, releasing the
+/// interpreter costs more than they could gain.
 pub const DETACH: usize = 1 << 12;
-/// How often signals are checked. That needs the interpreter, which another thread may keep for 5 milliseconds.
+/// How often signals are checked. A check needs the interpreter, which another thread may keep for 5 milliseconds.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Checks for signals during one call.
 pub struct Signals {
     begin: Instant,
-    /// When they were last checked, in nanoseconds after the beginning.
+    /// When signals were last checked, in nanoseconds from the beginning of the call.
     looked: AtomicU64,
-    /// What was raised.
+    /// The exception that a signal handler raised.
     raised: Mutex<Option<PyErr>>,
 }
 
@@ -46,7 +46,7 @@ impl Signals {
         })
     }
 
-    /// The result of the work, or what was raised.
+    /// The result of the work, or the exception that was raised.
     pub fn finish<T, E>(self, result: Result<T, E>) -> PyResult<T>
     where
         Error: From<E>,
@@ -58,7 +58,7 @@ impl Signals {
     }
 }
 
-/// Do work for this many bytes or ids. If they are many, release the interpreter, and stop at Ctrl-C.
+/// Do work for this many bytes or ids. If there are many, release the interpreter, and stop on Ctrl-C.
 pub fn run<T: Send, E: Send>(
     py: Python<'_>,
     size: usize,

@@ -1,5 +1,6 @@
-//! The border to Python for training, of both families. Policy, defaults and messages about options are Python's business; so are the
-//! explanations of what each function is for, at the `Counter`, `learn` and `merge_words` of its training engine.
+//! The border to Python for training, for both families of models. Python is responsible for policy, defaults and
+//! messages about options. It also explains what each function is for, in `Counter`, `learn` and `merge_words` of its
+//! training engine.
 
 use std::time::Duration;
 
@@ -19,10 +20,11 @@ use crate::values::{bytes, bytes_of, dict, list, string};
 
 /// How often signals are checked.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Work on fewer bytes than this is done directly, without a thread.
+/// Work on fewer bytes than this is done directly, without a thread of its own.
 const LITTLE: usize = 1 << 20;
 
-/// Do the work in another thread; call `progress` and check for signals meanwhile. An exception of either ends it.
+/// Do the work in another thread. Meanwhile, call `progress` and check for signals; an exception in either ends the
+/// work.
 fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -42,7 +44,7 @@ fn watched<T: Send>(
     py.detach(|| watch(INTERVAL, work, wake))?.map_err(exception)
 }
 
-/// The attribute of a dataclass.
+/// An attribute of a dataclass.
 fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
     object.getattr(name)?.extract().map_err(Into::into)
 }
@@ -52,7 +54,7 @@ fn is_byte_level(spec: &Bound<'_, PyAny>) -> PyResult<bool> {
     field(spec, "byte_level")
 }
 
-/// What Python's `PieceLimits` says.
+/// The core's form of Python's `PieceLimits`.
 fn piece_limits(limits: &Bound<'_, PyAny>) -> PyResult<PieceLimits> {
     Ok(PieceLimits {
         max_sentencepiece_length: field(limits, "max_sentencepiece_length")?,
@@ -65,7 +67,7 @@ fn piece_limits(limits: &Bound<'_, PyAny>) -> PyResult<PieceLimits> {
     })
 }
 
-/// What Python's `CountSpec` says.
+/// The core's form of Python's `CountSpec`.
 fn count_spec(spec: &Bound<'_, PyAny>) -> PyResult<CountSpec> {
     let limits = piece_limits(&spec.getattr("limits")?)?;
     Ok(CountSpec {
@@ -85,7 +87,7 @@ fn count_spec(spec: &Bound<'_, PyAny>) -> PyResult<CountSpec> {
     })
 }
 
-/// What Python's `LearnSpec` says.
+/// The core's form of Python's `LearnSpec`.
 fn learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<LearnSpec> {
     let required_chars: String = field(spec, "required_chars")?;
     Ok(LearnSpec {
@@ -98,7 +100,7 @@ fn learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<LearnSpec> {
     })
 }
 
-/// What Python's `ByteLearnSpec` says.
+/// The core's form of Python's `ByteLearnSpec`.
 fn byte_learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<ByteLearnSpec> {
     let byte_order: Vec<u8> = field(spec, "byte_order")?;
     let ties: String = field(spec, "ties")?;
@@ -128,7 +130,7 @@ fn slices_of<'a>((blob, ends, counts, firsts): &'a WordColumns<'_>) -> [&'a [u8]
     [blob.as_bytes(), ends.as_bytes(), counts.as_bytes(), firsts.as_bytes()]
 }
 
-/// Do some work with a counter on text of this size.
+/// Let a counter do some work on text of this size.
 fn counting<C: Send>(
     py: Python<'_>,
     counter: &mut C,
@@ -141,12 +143,12 @@ fn counting<C: Send>(
     watched(py, None, |monitor| work(counter, monitor))
 }
 
-/// The bytes in all texts.
+/// How many bytes all texts have.
 fn size_of_all(texts: &[Bound<'_, PyBytes>]) -> usize {
     texts.iter().map(|text| text.as_bytes().len()).sum()
 }
 
-/// Texts with their counts, each of which is 1 if none are given.
+/// Texts with their counts. If none are given, each count is 1.
 fn counted<'a>(
     texts: &'a [Bound<'_, PyBytes>],
     counts: Option<Vec<u64>>,
@@ -162,7 +164,7 @@ fn counted<'a>(
 /// The sentences that were skipped for one reason: how many, their bytes, and examples.
 type SkippedFields<'py> = (u64, u64, Vec<(u64, Bound<'py, PyBytes>)>);
 
-/// A counter of either family. (There is one for each object of Python, so the difference in size does not matter.)
+/// A counter of either family. (There is one for each Python object, so the difference in size does not matter.)
 #[allow(clippy::large_enum_variant)]
 enum Kind {
     Characters(train::Counter),
@@ -172,12 +174,12 @@ enum Kind {
 /// Counts words.
 #[pyclass(module = "cpbpe._core")]
 pub struct Counter {
-    /// In a box, because the interpreter does not align objects as it asks for (see `lib.rs`).
+    /// The counter is in a box, because the interpreter does not align objects as the counter requires (see `lib.rs`).
     kind: Box<Kind>,
 }
 
 impl Counter {
-    /// The counter of the SentencePiece family.
+    /// The counter, which must be that of the SentencePiece family.
     fn of_characters(&mut self) -> PyResult<&mut train::Counter> {
         match &mut *self.kind {
             Kind::Characters(counter) => Ok(counter),
@@ -185,7 +187,7 @@ impl Counter {
         }
     }
 
-    /// The counter of byte-level models.
+    /// The counter, which must be that of byte-level models.
     fn of_bytes(&mut self) -> PyResult<&mut ByteCounter> {
         match &mut *self.kind {
             Kind::Bytes(counter) => Ok(counter),
@@ -268,7 +270,7 @@ impl Counter {
         })
     }
 
-    /// Texts, bytes, the skipped ones by reason, and how many are not UTF-8.
+    /// How many texts there were, how many bytes, the skipped texts by reason, and how many texts are not UTF-8.
     fn tallies<'py>(&self, py: Python<'py>) -> PyResult<(u64, u64, Bound<'py, PyDict>, u64)> {
         let tallies = match &*self.kind {
             Kind::Characters(counter) => counter.tallies(),
@@ -307,7 +309,7 @@ impl Counter {
     }
 }
 
-/// One list of words from several.
+/// Merge several lists of words into one.
 #[pyfunction]
 pub fn merge_words<'py>(py: Python<'py>, parts: Vec<WordColumns<'py>>) -> PyResult<WordColumns<'py>> {
     let columns: Vec<[&[u8]; 4]> = parts.iter().map(slices_of).collect();
@@ -318,7 +320,7 @@ pub fn merge_words<'py>(py: Python<'py>, parts: Vec<WordColumns<'py>>) -> PyResu
     word_columns(py, merged)
 }
 
-/// The tuning, of which Python names what is not as usual.
+/// The tuning. Python names only the values that differ from the usual ones.
 fn tuning_of(names: Option<&Bound<'_, PyDict>>) -> PyResult<Tuning> {
     let mut tuning = Tuning::DEFAULT;
     for (name, value) in names.into_iter().flatten() {

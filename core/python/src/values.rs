@@ -1,4 +1,4 @@
-//! Python's values and ours: text, ids, lists, arrays.
+//! Converts between Python's values and Rust's: text, ids, lists, arrays.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -16,12 +16,13 @@ use crate::errors::halted;
 use crate::items::put;
 use crate::signals::{run, Signals, DETACH};
 
-/// The interpreter aligns its objects to two words. A class that needs more goes into a box.
+/// Whether a class can be stored in an object. The interpreter aligns objects to two words; a class that needs more
+/// must be put into a box.
 pub const fn is_aligned<T>() -> bool {
     align_of::<T>() <= 2 * size_of::<usize>()
 }
 
-/// An object of Python for every id, made when first needed: ids repeat, and adding a reference is less work than
+/// A Python object for every id, made when it is first needed. Ids repeat, and adding a reference is less work than
 /// making an object.
 pub struct Objects(Box<[AtomicPtr<ffi::PyObject>]>);
 
@@ -31,7 +32,8 @@ impl Objects {
         Ok(Objects(collected(none).map_err(halted)?.into_boxed_slice()))
     }
 
-    /// A list of the objects of ids. One that is not below the count is that of an added token, and gets a new object.
+    /// A list of the objects of ids. An id that is not below the count belongs to an added token, and gets a new
+    /// object.
     #[inline]
     pub fn list<'py, T>(
         &self,
@@ -39,11 +41,11 @@ impl Objects {
         ids: &[u32],
         make: impl Fn(u32) -> PyResult<Bound<'py, T>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        // SAFETY: the list is new and ours; it has as many places as there are ids, each of which gets one reference that
-        // we own. The table owns the references in it.
+        // SAFETY: the list is new and not used by anybody else. It has as many places as there are ids, and each place
+        // gets one reference that this call owns. The table owns the references in it.
         unsafe {
             let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(size(ids.len())?))?;
-            // Those that are known, again and again up to one that is not.
+            // Take the objects that exist, again and again, up to an id that has none yet.
             let mut at = put(py, list.as_ptr(), 0, ids, &self.0);
             while let Some(&id) = ids.get(at) {
                 let object = match self.0.get(id as usize) {
@@ -69,16 +71,16 @@ impl Objects {
         if object.is_null() {
             object = Self::keep(place, make(id)?);
         }
-        // SAFETY: the place owns a reference as long as we live.
+        // SAFETY: the place owns a reference as long as the table exists.
         Ok(unsafe { Bound::from_borrowed_ptr(py, object) })
     }
 
-    /// Whether the object of an id, an exact str that was made, is this str.
+    /// Whether the object of an id is this exact str. The object must have been made.
     #[inline]
     pub fn is_str(&self, id: u32, text: &Bound<'_, PyAny>) -> bool {
         let (own, other) = (self.0[id as usize].load(Ordering::Acquire), text.as_ptr());
         // SAFETY: both are str, and the interpreter is attached. The result is a new reference to True or False. (The
-        // safe interface asks for a type first, which says how to compare.)
+        // safe interface asks for the type first, to find out how to compare.)
         own == other
             || !own.is_null()
                 && unsafe {
@@ -94,7 +96,7 @@ impl Objects {
         match place.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
             Err(other) => {
-                // SAFETY: another thread was first; the object we made is ours to give back.
+                // SAFETY: another thread was first. The new object belongs to this call, which gives it back.
                 unsafe { ffi::Py_DECREF(new) };
                 other
             }
@@ -116,7 +118,7 @@ impl Drop for Objects {
     }
 }
 
-/// Python's int for every id.
+/// A Python int for every id.
 pub struct Ints(Objects);
 
 impl Ints {
@@ -131,12 +133,12 @@ impl Ints {
 
     /// A list of pairs of numbers, each as a tuple.
     ///
-    /// Numbers below the count are taken from here, too: most spans begin where another one ends.
+    /// Numbers below the count are taken from this table, too, because most spans begin where another one ends.
     pub fn pairs<'py>(&self, py: Python<'py>, pairs: &[[i64; 2]]) -> PyResult<Bound<'py, PyList>> {
         list(py, pairs.iter(), |pair| {
-            // SAFETY: the tuple is new and ours; both of its places get a reference that we own. It holds no more than
-            // two ints, so it is in no cycle, and the garbage collector need not look at it (as it finds out by itself
-            // when it does).
+            // SAFETY: the tuple is new and not used by anybody else; both of its places get a reference that this call
+            // owns. It contains no more than two ints, so it is in no cycle, and the garbage collector need not track
+            // it (when the collector looks at such a tuple, it stops tracking it by itself).
             unsafe {
                 let tuple: Bound<'py, PyTuple> = owned(py, ffi::PyTuple_New(2))?;
                 for (place, &number) in (0..).zip(pair) {
@@ -175,7 +177,7 @@ impl Ints {
 /// The pointer is null with an error set, or a new reference to an object of this type.
 #[inline(always)]
 unsafe fn owned<'py, T>(py: Python<'py>, object: *mut ffi::PyObject) -> PyResult<Bound<'py, T>> {
-    // SAFETY: as the caller says. (PyO3's own constructors panic when there is no memory for the object.)
+    // SAFETY: as the caller promises. (PyO3's own constructors panic if there is no memory for the object.)
     unsafe { Ok(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked()) }
 }
 
@@ -211,14 +213,15 @@ pub fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     unsafe { owned(py, ffi::PyLong_FromSize_t(number)) }
 }
 
-/// A list, whose items are made one by one.
+/// A list whose items are made one by one.
 pub fn list<'py, I, T>(
     py: Python<'py>,
     items: impl ExactSizeIterator<Item = I>,
     mut make: impl FnMut(I) -> PyResult<Bound<'py, T>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let length = size(items.len())?;
-    // SAFETY: the list is new and ours; each of its places gets one reference that we own, at most once.
+    // SAFETY: the list is new and not used by anybody else. Each of its places gets one reference that this call owns,
+    // at most once.
     unsafe {
         let list: Bound<'py, PyList> = owned(py, ffi::PyList_New(length))?;
         for (i, item) in (0..length).zip(items) {
@@ -241,14 +244,14 @@ pub fn tuple<'py, const N: usize>(py: Python<'py>, items: [Bound<'py, PyAny>; N]
     }
 }
 
-/// The items of a list, kept while it may change.
+/// The items of a list, with references to them, because the list may change.
 pub fn items_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut items = with_room(list.len()).map_err(halted)?;
     items.extend(list.iter().take(items.capacity()));
     Ok(items)
 }
 
-/// The items of a list of bytes, kept while it may change.
+/// The items of a list of bytes, with references to them, because the list may change.
 pub fn bytes_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let mut items = with_room(list.len()).map_err(halted)?;
     for item in list.iter().take(items.capacity()) {
@@ -257,7 +260,7 @@ pub fn bytes_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyByt
     Ok(items)
 }
 
-/// The texts of items; see `utf8`.
+/// The bytes of each item; see `utf8`.
 pub fn texts_of<'a>(items: &'a [Bound<'_, PyAny>]) -> PyResult<Vec<(&'a [u8], bool)>> {
     let mut texts = with_room(items.len()).map_err(halted)?;
     for item in items {
@@ -266,8 +269,8 @@ pub fn texts_of<'a>(items: &'a [Bound<'_, PyAny>]) -> PyResult<Vec<(&'a [u8], bo
     Ok(texts)
 }
 
-/// Do something with texts: a list of them; or a tuple of an array of bytes, and two where texts begin and end in it, as
-/// Arrow's columns have them: then no object of Python is made for any of them.
+/// Do something with texts. They are given as a list, or as a tuple of an array of bytes and two arrays that say where
+/// texts begin and end in it. Arrow's columns have that form, and then no Python object is made for any text.
 pub fn with_texts<R>(texts: &Bound<'_, PyAny>, work: impl FnOnce(&dyn Texts) -> PyResult<R>) -> PyResult<R> {
     if let Ok(list) = texts.cast::<PyList>() {
         let kept = items_of(list)?;
@@ -287,11 +290,11 @@ pub fn with_texts<R>(texts: &Bound<'_, PyAny>, work: impl FnOnce(&dyn Texts) -> 
     work(&*texts)
 }
 
-/// The numbers of an array; `None` if it has others.
+/// The numbers of an array; `None` if it has numbers of another type.
 fn numbers<'a, T: Element>(array: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [T]>> {
     let Ok(array) = array.cast::<PyArray1<T>>() else { return Ok(None) };
-    // SAFETY: Arrow's buffers do not change, and everything that is given one relies on it. What is read of these is
-    // checked where it is used: a slice that is not within the memory, and bytes that are not UTF-8.
+    // SAFETY: Arrow's buffers do not change; everything that uses them relies on that. Their content is checked where
+    // it is used: slices that are not within the memory, and bytes that are not UTF-8.
     Ok(Some(unsafe { array.as_slice()? }))
 }
 
@@ -306,8 +309,8 @@ pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
     }
 }
 
-/// While it lives, Python's garbage collector does not look for cycles. Many new lists make it search all of them again
-/// and again, although lists of int have no cycles. That took a third of the time.
+/// As long as this exists, Python's garbage collector does not look for cycles. When many new lists are made, it would
+/// search all of them again and again, although lists of int have no cycles. That took a third of the time.
 pub struct PausedCollector<'py> {
     _py: Python<'py>,
     was_enabled: bool,
@@ -329,18 +332,18 @@ impl Drop for PausedCollector<'_> {
     }
 }
 
-/// Makes lists of ids as they come.
+/// Makes lists of ids from results as they arrive.
 pub struct Lists<'a, 'py> {
     py: Python<'py>,
     ints: &'a Ints,
     /// The lists made so far.
     lists: Vec<Option<Bound<'py, PyList>>>,
-    /// The error that stopped this.
+    /// The error that ended this.
     error: Option<PyErr>,
 }
 
 impl<'a, 'py> Lists<'a, 'py> {
-    /// The lists of ids of these texts.
+    /// The lists of the ids of these texts.
     pub fn of(
         py: Python<'py>,
         ints: &'a Ints,
@@ -383,8 +386,8 @@ impl Consumer<EncodedTexts> for Lists<'_, '_> {
     }
 }
 
-/// The results of runs of texts in the order of texts. They are made with the interpreter free for others, until
-/// Ctrl-C.
+/// The results of runs of texts, in the order of the texts. The interpreter is released for other threads while they
+/// are made, which stops on Ctrl-C.
 pub fn results<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Vec<(usize, R)>, Check) -> Result<(), Halt> + Send,
@@ -397,12 +400,12 @@ pub fn results<R: Send>(
 
 /// Signals are checked once in this many ids of a list.
 const CHECK_IDS: usize = 1 << 20;
-/// This many ids of a list need no memory of their own.
+/// Up to this many ids of a list are stored without allocating memory.
 const FEW: usize = 64;
 
-/// Use ids, given as a list of int or as the bytes of u32. `None` if one of them cannot be an id.
+/// Use ids that are given as a list of int or as the bytes of u32. `None` if one of them cannot be an id.
 ///
-/// A few are put on the stack: to get memory and give it back took a tenth of the time of decoding ten.
+/// A few ids are stored on the stack: allocating and releasing memory took a tenth of the time of decoding ten.
 #[inline]
 pub fn with_ids<R>(ids: &Bound<'_, PyAny>, work: impl FnOnce(&[u32]) -> PyResult<Option<R>>) -> PyResult<Option<R>> {
     if let Ok(list) = ids.cast::<PyList>() {
@@ -423,7 +426,7 @@ pub fn with_ids<R>(ids: &Bound<'_, PyAny>, work: impl FnOnce(&[u32]) -> PyResult
     work(&numbers)
 }
 
-/// Append ids, given as a list of int or as the bytes of u32. False if one of them cannot be an id.
+/// Append ids that are given as a list of int or as the bytes of u32. Returns false if one of them cannot be an id.
 pub fn ids_into(ids: &Bound<'_, PyAny>, numbers: &mut Vec<u32>) -> PyResult<bool> {
     if let Ok(data) = ids.cast::<PyBytes>() {
         let ids = data.as_bytes().chunks_exact(4).map(|id| u32::from_ne_bytes([id[0], id[1], id[2], id[3]]));
@@ -449,9 +452,9 @@ pub fn ids_into(ids: &Bound<'_, PyAny>, numbers: &mut Vec<u32>) -> PyResult<bool
 /// The id at a place in a list. `None` if it cannot be an id.
 #[inline(always)]
 fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
-    // SAFETY: this is a list, and the call checks the index (and returns null). The reference is borrowed from the
-    // list, and is good until Python code runs that changes the list. None does: the number of an int is read without
-    // calling a method, and everything else is refused.
+    // SAFETY: this is a list, and the call checks the index (and returns null if it is out of range). The reference is
+    // borrowed from the list, and is valid until Python code runs that changes the list. No such code runs: the number
+    // of an int is read without calling a method, and everything else is refused.
     let number = unsafe {
         match ffi::PyList_GetItem(list.as_ptr(), at as ffi::Py_ssize_t) {
             item if item.is_null() => usize::MAX,
@@ -464,18 +467,18 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     }
 }
 
-/// The same for what is not an int, or not in the list.
+/// The same for an item that is not an int, or is not in the list.
 #[cold]
 fn other_id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     let _ = PyErr::take(list.py());
-    // `__index__` of anything else may run any code, which may take it out of the list; so this is a reference that we
-    // own. (If the list became shorter by that, there is an IndexError.)
+    // `__index__` of any other object may run any code, which may take the object out of the list, so this needs an
+    // owned reference. (If the list has become shorter, there is an IndexError.)
     Ok(list.get_item(at)?.extract().ok())
 }
 
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.
 pub fn string<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
-    // Python checks it; to check it here, too, as the safe interface wants, takes as long again.
+    // Python checks that it is UTF-8. Checking it here first, as the safe interface requires, would take as long again.
     match str_of(py, text) {
         Err(error) if !error.is_instance_of::<PyMemoryError>(py) => {
             let mut repaired = Vec::new();

@@ -2,9 +2,9 @@
 //!
 //! | file           | does                                                                              |
 //! | -------------- | --------------------------------------------------------------------------------- |
-//! | `output.rs`    | where ids go, or are counted; symbols -> ids                                      |
-//! | `encoder.rs`   | text -> ids by way of the cache                                                   |
-//! | `segment.rs`   | chooses how a text is segmented; the ways without the cache: to tokens, by chance |
+//! | `output.rs`    | collects ids, or counts them; symbols -> ids                                      |
+//! | `encoder.rs`   | text -> ids with the cache                                                        |
+//! | `segment.rs`   | how a text is segmented; without the cache, for tokens and for sampling           |
 //! | `engine.rs`    | one model: the calls for one text                                                 |
 //! | `align.rs`     | ids and spans                                                                     |
 //! | `message.rs`   | tokens as protobuf's message                                                      |

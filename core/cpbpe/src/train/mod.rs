@@ -16,9 +16,9 @@
 //! | `word_table.rs` | a hash table that counts words                                             |
 //! | `sort.rs`       | tables -> sorted words                                                     |
 //! | `ascii.rs`      | where a short text of ASCII is cut                                         |
-//! | `groups.rs`     | a sentence -> spaces with what follows them, counted before they are cut   |
+//! | `groups.rs`     | a sentence -> groups: spaces and what follows them, counted before cutting |
 //! | `cutter.rs`     | a sentence -> words in a table                                             |
-//! | `lines.rs`      | lines -> the same, where they are                                          |
+//! | `lines.rs`      | lines -> groups, in place                                                  |
 //! | `counter.rs`    | a corpus -> words, on several threads                                      |
 //! | `characters.rs` | words -> accepted characters                                               |
 //! | `pairs.rs`      | symbols and pairs of them                                                  |

@@ -8,7 +8,7 @@
 //! | `ordered.rs` | words with the place where each was first seen                |
 //! | `portions.rs`| texts -> portions for threads, cut where the pattern allows it |
 //! | `counter.rs` | a corpus -> words                                             |
-//! | `tracked.rs` | which pair is the best, by either rule                        |
+//! | `tracked.rs` | which pair is the best, for both kinds of ties                |
 //! | `learn.rs`   | words -> merges                                               |
 
 mod counter;
