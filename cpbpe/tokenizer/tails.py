@@ -402,7 +402,8 @@ def _in_chunk(
         for at in range(0, len(shorter), _LONG_BATCH):
             for row in aligned([text[start:end] for end in shorter[at : at + _LONG_BATCH]]):
                 common &= {start + place for place in _places(*row, types)}
-        # 3. The last of these boundaries after which the rest is cut as in the whole text.
+        # 3. The last of these boundaries after which the rest is cut as in the whole text. (It is before
+        #    `most`, so the rest is longer than any piece.)
         for cut in sorted(common, reverse=True)[:_LONG_BATCH]:
             if not is_inside(text, cut) and is_good(cut):
                 return cut, [id for id, begin in zip(ids, begins, strict=True) if begin < cut]

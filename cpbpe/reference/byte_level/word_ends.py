@@ -14,7 +14,7 @@ With `</w>` it cannot: all whitespace becomes one space, and CLIP also turns eve
 ['lo', 'west</w>']
 
 The file ends with two tokenizers of a few lines, one whose pieces are single characters and one whose pieces
-are whole words. They show the two extremes between which every tokenizer chooses.
+are whole words. Nobody uses them, but they show the two extremes between which every tokenizer chooses.
 
 With characters as pieces, every character of the corpus is known and the vocabulary is small; but texts are
 long, and the model has to learn again and again that c, a and t are a cat. With words as pieces, texts are
