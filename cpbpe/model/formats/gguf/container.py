@@ -1,11 +1,11 @@
 """The container: a GGUF file begins with named values of many types, and only these are read.
 
-After them come the tensors, which can be tens of gigabytes. So a file is read from the front, as far as the
-values go. A memory map was not taken: it would read no less (the values are walked one by one), a pipe has
-none, and a file that becomes shorter while it is mapped kills the process.
+The tensors follow, which can be tens of gigabytes. So a file is read from the front, only up to the end of
+the values. A memory map is no alternative: it would read no less, because the values have to be walked one by
+one; a pipe cannot be mapped; and a file that becomes shorter while it is mapped kills the process.
 
-Every length is compared with what is there before anything is made of that size. `walk` can pass over values
-without making them, which is how the end of the values is found. `ValuesFile` stores values again.
+Every length is compared with the bytes that are there before memory of that size is taken. `walk` can skip
+values without making Python values of them, and so finds the end of the values. `ValuesFile` writes values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cpbpe.errors import ModelError
 MAGIC = b"GGUF"
 VERSIONS = (1, 2, 3)
 MAX_BYTES = 1 << 28
-"""How much may stand before the tensors. The largest vocabularies with their merges need a tenth of it."""
+"""How many bytes may precede the tensors. The largest vocabularies with their merges need a tenth of this."""
 
 UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64, FLOAT64 = range(13)
 CODES = dict(
@@ -31,13 +31,13 @@ CODES = dict(
         strict=True,
     )
 )
-"""The types of numbers, as `array` and `struct` call them."""
+"""The types of numbers, with the letters that `array` and `struct` have for them."""
 _NAMES = (
     *("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array"),
     *("uint64", "int64", "float64"),
 )
 _MAX_DEPTH = 8
-"""How deeply arrays may be nested; no known file has any inside another."""
+"""How deeply arrays may be nested. No known file has an array of arrays."""
 _PART = 1 << 20
 
 
@@ -51,7 +51,7 @@ class Value(NamedTuple):
 
 
 def head_of(file: BinaryIO, begun: bytes) -> bytes:
-    """The beginning of a file up to the tensors, of which `begun` has been read. The rest is not read."""
+    """Return the beginning of a file up to the tensors, and read no more. `begun` has been read before."""
     source = _Source(bytearray(begun), file)
     for _ in walk(source, lambda key: False):
         pass
@@ -59,12 +59,12 @@ def head_of(file: BinaryIO, begun: bytes) -> bytes:
 
 
 def values(data: bytes, wanted: Callable[[str], bool]) -> dict[str, Value]:
-    """The values in a file whose keys are wanted."""
+    """Return the values in a file whose keys are wanted."""
     return dict(walk(_Source(data), wanted))
 
 
 class _Source:
-    """Bytes from the front to the back; from a file, no more of them than are needed."""
+    """Bytes that are read from front to back; from a file, only as many as are needed."""
 
     def __init__(self, data: bytes | bytearray, file: BinaryIO | None = None):
         self.data = data
@@ -77,7 +77,7 @@ class _Source:
         self._file = file
 
     def need(self, size: int) -> int:
-        """Make sure that there are as many more bytes, pass over them, and say where they begin."""
+        """Make sure that this many more bytes are there, skip them, and return where they begin."""
         begin, end = self.at, self.at + size
         if end > len(self.data):
             self._read(end)
@@ -103,24 +103,24 @@ class _Source:
             )
 
     def unpack(self, code: str) -> Any:
-        """A number."""
+        """Read a number."""
         begin = self.need(struct.calcsize(self.order + code))
         return struct.unpack_from(self.order + code, self.data, begin)[0]
 
     def length(self) -> int:
-        """A length, or a count."""
+        """Read a length, or a count."""
         number: int = self.unpack("Q" if self.wide else "I")
         return number
 
     def text(self) -> bytes:
-        """A text with its length in front."""
+        """Read a text, which has its length in front."""
         size = self.length()
         begin = self.need(size)
         return bytes(self.data[begin : begin + size])
 
 
 def walk(source: _Source, wanted: Callable[[str], bool]) -> Iterator[tuple[str, Value]]:
-    """The wanted values with their keys; the others are checked and passed over."""
+    """Yield the wanted values with their keys. The others are checked and skipped."""
     count = _header(source)
     seen = set()
     for number in range(count):
@@ -142,12 +142,12 @@ def walk(source: _Source, wanted: Callable[[str], bool]) -> Iterator[tuple[str, 
 
 
 def _header(source: _Source) -> int:
-    """Read the header: how many values follow."""
+    """Read the header, and return how many values follow."""
     begin = source.need(8)
     if source.data[begin : begin + 4] != MAGIC:
         wrong("it does not begin with the letters GGUF")
     version = int.from_bytes(source.data[4:8], "little")
-    if version & 0xFFFF == 0 and version:  # of a machine with the other order of bytes
+    if version & 0xFFFF == 0 and version:  # written on a big-endian machine
         source.order = ">"
         version = int.from_bytes(source.data[4:8], "big")
     if version not in VERSIONS:
@@ -155,13 +155,13 @@ def _header(source: _Source) -> int:
     source.wide = version > 1
     source.length()  # how many tensors there are
     count = source.length()
-    if count > MAX_BYTES // 13:  # a key, a type and a value have no fewer bytes
+    if count > MAX_BYTES // 13:  # a key, a type and a value take at least 13 bytes
         wrong(f"it should hold {count:,} values, more than a file has room for")
     return count
 
 
 def _value(source: _Source, type: int, depth: int = 0) -> tuple[str, Any]:
-    """A value of a type, and what the type is called."""
+    """Read a value of this type. Return the name of the type, and the value."""
     if type == STRING:
         return _NAMES[type], source.text()
     if type == BOOL:
@@ -183,7 +183,7 @@ def _value(source: _Source, type: int, depth: int = 0) -> tuple[str, Any]:
 
 
 def _pass(source: _Source, type: int, depth: int = 0) -> None:
-    """Pass over a value. What cannot be a value is refused here, too."""
+    """Skip a value. What cannot be a value is refused here, too."""
     if type == STRING:
         source.need(source.length())
     elif type in CODES:
@@ -205,7 +205,7 @@ def _pass(source: _Source, type: int, depth: int = 0) -> None:
 
 
 def _texts(source: _Source, count: int, keep: bool = True) -> list[bytes]:
-    """Many texts, or nothing of them. This is the loop in which the time goes, so it hardly has calls."""
+    """Read many texts; without `keep`, skip them. Most of the time goes into this loop: it avoids calls."""
     if count > MAX_BYTES // (8 if source.wide else 4):
         wrong(f"{source.place} should hold {count:,} texts, more than a file has room for")
     made = []
@@ -229,7 +229,7 @@ def _texts(source: _Source, count: int, keep: bool = True) -> list[bytes]:
 
 def _numbers(source: _Source, code: str, count: int) -> array[Any]:
     begin = source.need(count * struct.calcsize("=" + code))
-    made = array(code)  # of these codes, `array` has the same sizes on all machines that Python 3.10 runs on
+    made = array(code)  # these codes have the same sizes on all machines that Python 3.10 runs on
     made.frombytes(bytes(source.data[begin : source.at]))
     if (source.order == ">") != (sys.byteorder == "big"):
         made.byteswap()
@@ -254,7 +254,7 @@ def _unknown(source: _Source, type: int) -> NoReturn:
 
 
 def shown(value: Sequence[Any]) -> str:
-    """A value for a message, which may be as long as the file."""
+    """Return a value as messages show it: shortened, because it may be as long as the file."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
 
@@ -271,7 +271,7 @@ _ALIGNMENT = 32
 
 
 class ValuesFile:
-    """The values of a file, as bytes: `file()` has all that were added."""
+    """Collects values for a file; `file()` returns the file with all of them."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -282,23 +282,23 @@ class ValuesFile:
         self._parts += [_text(key.encode()), struct.pack("<I", type)]
 
     def number(self, key: str, type: int, value: Any) -> None:
-        """One number or bool."""
+        """Add one number or bool."""
         self._begin(key, type)
         self._parts.append(struct.pack("<" + CODES[type], value))
 
     def text(self, key: str, value: str) -> None:
-        """One text."""
+        """Add one text."""
         self._begin(key, STRING)
         self._parts.append(_text(value.encode(errors="replace")))
 
     def texts(self, key: str, values: list[bytes]) -> None:
-        """An array of texts."""
+        """Add an array of texts."""
         self._begin(key, ARRAY)
         self._parts.append(struct.pack("<IQ", STRING, len(values)))
         self._parts += map(_text, values)
 
     def numbers(self, key: str, type: int, values: array[Any]) -> None:
-        """An array of numbers."""
+        """Add an array of numbers."""
         self._begin(key, ARRAY)
         if sys.byteorder == "big":
             values = values[:]
@@ -306,7 +306,7 @@ class ValuesFile:
         self._parts += [struct.pack("<IQ", type, len(values)), values.tobytes()]
 
     def file(self) -> bytes:
-        """The file: no tensors, and filled up as if there were some."""
+        """Return the file. It has no tensors, but is padded to where they would begin."""
         data = b"".join([MAGIC, struct.pack("<IQQ", _VERSION, 0, self._count), *self._parts])
         return data + bytes(-len(data) % _ALIGNMENT)
 

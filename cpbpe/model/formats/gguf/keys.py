@@ -1,4 +1,4 @@
-"""What is about the tokenizer in a GGUF file: the keys of values, and these in the types they must have."""
+"""The values in a GGUF file that are about the tokenizer: their keys, and access that checks their types."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ TEMPLATE = "tokenizer.chat_template"
 TEMPLATES = "tokenizer.chat_templates"
 ARCHITECTURE = "general.architecture"
 FORM = "cpbpe.unicode_form"
-"""Our own: the Unicode normal form that a byte-level model brings texts into, or nothing. Without this key it
-is that of the models whose name the file has under PRE, see `llamacpp`."""
+"""A key of cpbpe: the Unicode normal form that a byte-level model brings texts into, or an empty text.
+Without this key, it is the form of the models that the name under PRE stands for, see `llamacpp`."""
 PREFIX = "cpbpe.add_prefix_space"
-"""Our own: whether a byte-level model puts a space in front of texts that do not begin with one."""
+"""A key of cpbpe: whether a byte-level model puts a space in front of texts that do not begin with one."""
 SPLIT_NUMBER = "split.no"
 SPLIT_COUNT = "split.count"
 
 BYTE_LEVEL = "gpt2"
-"""What MODEL is for byte-level BPE."""
+"""The value under MODEL for byte-level BPE."""
 
 ROLES = {
     "bos": "tokenizer.ggml.bos_token_id",
@@ -50,32 +50,32 @@ ROLES = {
     "fim_rep": "tokenizer.ggml.fim_rep_token_id",
     "fim_sep": "tokenizer.ggml.fim_sep_token_id",
 }
-"""The keys of the ids that have a part, by the name of the part."""
+"""The keys for the ids of tokens that have a role, by the name of the role."""
 
 OLD_ROLES = {
     "fim_pre": "tokenizer.ggml.prefix_token_id",
     "fim_suf": "tokenizer.ggml.suffix_token_id",
     "fim_mid": "tokenizer.ggml.middle_token_id",
 }
-"""Older names of some."""
+"""Older keys for some roles."""
 
 DEFAULT_ROLES = {"unk": 0, "bos": 1, "eos": 2}
-"""What llama.cpp takes these for in a "llama" tokenizer if the file does not say."""
+"""The ids that llama.cpp assumes for these roles in a "llama" tokenizer if the file does not say."""
 
 NO_TOKEN = 0xFFFFFFFF
-"""The id of no token: -1 as 32 bits."""
+"""The id that means "no token": -1 in 32 bits."""
 
 
 @dataclass
 class TypedValues:
-    """The values of a file, and what is to be said about them."""
+    """The values of a file, with notes about them for the user."""
 
     values: dict[str, Value]
     notes: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
 
     def texts(self) -> list[bytes]:
-        """The texts of the pieces, as the file has them."""
+        """Return the texts of the pieces, as the file has them."""
         texts = self.array(TOKENS, "array of string")
         if texts is None:
             wrong(f"it has a tokenizer without pieces: there is no {TOKENS}")
@@ -84,7 +84,7 @@ class TypedValues:
         return list(texts)
 
     def types(self, size: int) -> list[int] | None:
-        """The types of this many pieces, each from 0 to 6; None if the file has none."""
+        """Return the types of this many pieces, each from 0 to 6; None if the file has none."""
         given = self.array(
             TYPES, *(f"array of {sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
         )
@@ -100,7 +100,7 @@ class TypedValues:
         return list(given)
 
     def role(self, role: str, size: int) -> int | None:
-        """The id that has a part, of this many; None if the file does not say it."""
+        """Return the id that has a role, out of this many ids; None if the file does not say it."""
         key = ROLES[role]
         if key not in self.values and role in OLD_ROLES:
             key = OLD_ROLES[role]
@@ -112,7 +112,7 @@ class TypedValues:
         return None
 
     def templates(self) -> dict[str, str]:
-        """The templates of conversations, by name."""
+        """Return the chat templates, by name."""
         found = {}
         for key in sorted(self.values):
             if key == TEMPLATE or key.startswith(TEMPLATE + "."):
@@ -121,8 +121,9 @@ class TypedValues:
         return found
 
     def carried(self, roles: dict[str, str], adds_bos: bool) -> Carried:
-        """What is beside the model. `adds_bos`: whether bos goes in front of texts unless the file says
-        it.
+        """Return what the file says in addition to the model.
+
+        `adds_bos` says whether bos goes in front of texts if the file does not say it.
         """
         asked = {"add_bos": self.flag(ADD_BOS, adds_bos), "add_eos": self.flag(ADD_EOS, False)}
         return Carried({name: True for name, on in asked.items() if on}, roles, self.templates())
@@ -130,7 +131,7 @@ class TypedValues:
     # --- Values of the expected types --------------------------------------------------------------
 
     def array(self, key: str, *types: str) -> Any:
-        """An array of one of these types; None if there is none."""
+        """Return an array, which must have one of these types; None if there is none."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -139,20 +140,20 @@ class TypedValues:
         return value.content
 
     def check_size(self, key: str, given: int, size: int) -> None:
-        """Refuse an array that has not a value for each piece."""
+        """Refuse an array that does not have one value for each piece."""
         if given != size:
             wrong(f"{key} has {given:,} values, and there are {size:,} pieces")
 
     def flag(self, key: str, default: bool) -> bool:
-        """A bool."""
+        """Return a bool."""
         return bool(self._single(key, default, bool, "a bool"))
 
     def integer(self, key: str, default: int) -> int:
-        """An integer."""
+        """Return an integer."""
         return int(self._single(key, default, int, "an integer"))
 
     def text(self, key: str, default: bytes) -> bytes:
-        """A text."""
+        """Return a text."""
         return bytes(self._single(key, default, bytes, "a string"))
 
     def _single(self, key: str, default: Any, kind: type, name: str) -> Any:

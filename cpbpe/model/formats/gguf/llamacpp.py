@@ -1,24 +1,24 @@
-r"""What llama.cpp does with a tokenizer, where that is not what the model itself does.
+r"""The differences between what llama.cpp does with a tokenizer and what the model itself does.
 
-**Models of characters.** Like sentencepiece, it merges the two neighbours whose joined text has the highest
-score, of equals the leftmost. What is different was measured with llama.cpp itself:
+**Models of characters.** Like sentencepiece, llama.cpp merges the two neighbours whose joined text has the
+highest score, and of equals the leftmost. The differences were measured with llama.cpp itself:
 
-- It does not look at types: a text that becomes a CONTROL, UNKNOWN, BYTE or UNUSED piece by merging, or is
-  one as a single character, gets its id.
-- Bytes of unknown characters are BYTE pieces; without these it stops the whole program.
-- It cuts USER_DEFINED pieces out of the text as it was given, the longest first, wherever they are, and
-  treats what is between them like texts of their own, with a prefix for each. (A few that look like ends of
-  turns are taken for CONTROL, and not cut out.)
+- It does not look at types. If merging makes a CONTROL, UNKNOWN, BYTE or UNUSED piece, or if a single
+  character is such a piece, the text gets the id of that piece.
+- The bytes of unknown characters become BYTE pieces. If the model has none, the whole program stops.
+- It cuts USER_DEFINED pieces out of the original text, the longest first, wherever they are. It treats the
+  parts between them as separate texts, each with a prefix. (A few pieces whose names look like the end of a
+  turn count as CONTROL, and are not cut out.)
 - It applies no charsmap, removes no spaces, has no prefix at the end, and always escapes spaces.
 
 Whether merging can make a piece is decided exactly: see `cpbpe.model.pair_ranks`.
 
-**Byte-level models.** It merges by the list of pairs, as the library `tokenizers`. What is different:
+**Byte-level models.** llama.cpp merges by the list of pairs, like the library `tokenizers`. The differences:
 
 - It cuts texts by the patterns that the name in the file stands for (see `KNOWN`), and never brings them into
   a Unicode normal form.
-- It takes a chunk whole that is a token only if the name says so, and then any token: also a special one that
-  is spelled like a word.
+- It makes a token of a chunk without merging only if the name says so, but then of every chunk that is a
+  token, even a special one that is spelled like a word.
 - It finds a few special tokens of gpt-oss in every text, whatever their types.
 """
 
@@ -55,11 +55,11 @@ _ENDS = frozenset([
     "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
     "<reponame>", "<|file_sep|>",
 ])  # fmt: skip
-"""Names that llama.cpp takes for CONTROL, whatever their type."""
+"""The names of tokens that llama.cpp treats as CONTROL, whatever their type."""
 
 
 def differences(spec: ModelSpec) -> list[Difference]:
-    """Why llama.cpp gives other ids to some texts, each with a text; empty if it gives the same to all."""
+    """Return the reasons why llama.cpp gives other ids to some texts; empty if all texts get the same ids."""
     if spec.alphabet == "bytes":
         pre = name_for(spec)
         return [] if pre is None else [*LlamaCppBytes(spec, pre).differences()]
@@ -67,25 +67,25 @@ def differences(spec: ModelSpec) -> list[Difference]:
 
 
 def remarks(spec: ModelSpec) -> list[str]:
-    """What a reader should know who has used a file with llama.cpp: where that gives other ids."""
+    """Return, for someone who has used a file with llama.cpp, where llama.cpp gives other ids."""
     return [f"not as in llama.cpp: {described(difference)}" for difference in differences(spec)]
 
 
 def types_that_show(spec: ModelSpec, program: str) -> list[Difference]:
-    """What a program finds in texts that merges by scores whatever the types are, not so sentencepiece."""
+    """Return the differences of a program that, unlike sentencepiece, merges without looking at types."""
     model = LlamaCpp(spec)
     return [*model.of_types(program), *model.of_scores(program)]
 
 
 def with_unknown_characters(spec: ModelSpec) -> list[str]:
-    """Pieces that merging makes although one of their characters is no piece, the shortest first."""
+    """Return the pieces that merging makes although one of their characters is no piece, shortest first."""
     model = LlamaCpp(spec)
     orphans = [text for text in model.ranks if not all(character in model.ids for character in text)]
     return sorted(pairs_that_make(orphans, model.rank), key=shortest_first)
 
 
 class LlamaCpp:
-    """A model as llama.cpp has it."""
+    """A model of characters, as llama.cpp uses it."""
 
     def __init__(self, spec: ModelSpec):
         self.spec = spec
@@ -96,7 +96,7 @@ class LlamaCpp:
     # --- Ids -------------------------------------------------------------------------------------
 
     def encode(self, text: str) -> list[int] | None:
-        """The ids that llama.cpp gives to a text; None where it stops the program.
+        """Return the ids that llama.cpp gives to a text; None if it stops the program.
 
         >>> from cpbpe.model.spec import Pieces
         >>> names = ["<unk>", "a", "▁", "▁a"]
@@ -128,7 +128,7 @@ class LlamaCpp:
         return None if None in found else [id for id in found if id is not None]
 
     def _cut(self, text: str) -> list[str | int]:
-        """The text without USER_DEFINED pieces, and their ids."""
+        """Return the parts of the text between USER_DEFINED pieces, and the ids of these, in order."""
         parts: list[str | int] = [text] if text else []
         for form, id in self.cut_out:
             new: list[str | int] = []
@@ -143,7 +143,7 @@ class LlamaCpp:
 
     @kept
     def cut_out(self) -> list[tuple[str, int]]:
-        """The USER_DEFINED pieces as they are in given text, the longest first, with their ids."""
+        """The USER_DEFINED pieces as original text spells them, the longest first, with their ids."""
         forms = [
             (text.replace(SPACE, " "), id)
             for id, text in enumerate(self.texts)
@@ -153,9 +153,10 @@ class LlamaCpp:
 
     @kept
     def _all_ranks(self) -> dict[str, float]:
-        """The pieces that text may become, with the lowest rank for the highest score.
+        """The ranks of the pieces that text may become. The highest score has the lowest rank.
 
-        USER_DEFINED pieces are in the file with spaces, which escaped text does not have.
+        USER_DEFINED pieces with a space are left out: the file has them unescaped, so escaped text, which has
+        no spaces, cannot become one.
         """
         scores = self.spec.pieces.numbers()
         return {
@@ -168,7 +169,7 @@ class LlamaCpp:
 
     @kept
     def ranks(self) -> dict[str, float]:
-        """The same without what holds a USER_DEFINED piece, which is cut out before."""
+        """The same without pieces that contain a USER_DEFINED one, because that is cut out before."""
         ranks = self._all_ranks
         if self.user_defined:
             ranks = {text: rank for text, rank in ranks.items() if not self.holds_user_defined(text)}
@@ -180,7 +181,7 @@ class LlamaCpp:
         return by_text(self.ranks)
 
     def holds_user_defined(self, text: str) -> bool:
-        """Whether a piece that is always kept whole is somewhere in a text."""
+        """Whether a text contains a USER_DEFINED piece."""
         return self._finder.split(text.encode()) is not None
 
     @kept
@@ -200,11 +201,11 @@ class LlamaCpp:
 
     @kept
     def absent(self) -> str:
-        """A character of no piece: nothing is merged across it."""
+        """A character that no piece contains: nothing is merged across it."""
         return absent_character(self.texts)
 
     def differences(self) -> Iterator[Difference]:
-        """Why some texts get other ids."""
+        """Yield the reasons why some texts get other ids."""
         yield from self._of_normalizing()
         if not self.spec.byte_fallback:
             reason = "llama.cpp stops the program where a character is unknown, as there are no BYTE pieces"
@@ -253,18 +254,20 @@ class LlamaCpp:
             yield Difference(reason, None if _size(left) == _size(right) else both)
 
     def _too_many(self) -> bool:
-        """Whether sentencepiece, which looks at a limited number, does not find a piece."""
+        """Whether there is a piece that sentencepiece, which looks at a limited number, does not find."""
         given = [text.encode(errors="surrogateescape") for text in self.user_defined]
         finder = Finder(given, MAX_USER_DEFINED_MATCHES)
         return any(finder.longest(text, 0) != len(text) for text in given)
 
     def _overlap(self) -> tuple[str, str, str] | None:
-        """A piece that ends as another one begins that is not shorter, and a text of both.
+        """Return a piece that ends as another piece of at least its length begins, that piece, and a text of
+        both; None if there are no such pieces.
 
-        If there are none, the longest first is the same as from left to right. For let x be the first piece
-        from the left, the longest that begins there. What is longer and touches it would begin inside it, and
-        there is no such piece. So llama.cpp cuts x out, too, and the rest of the text is a shorter text. (In
-        runs of one character, what is longer begins where x does.)
+        If there are none, cutting out the longest first is the same as going from left to right. To see this,
+        let x be the first piece from the left, and the longest that begins there. A longer piece that
+        overlaps x would have to begin inside x, and there is no such piece. So llama.cpp cuts x out, too, and
+        the rest of the text is a shorter text, to which the same applies. (In runs of one character, a longer
+        piece begins where x does.)
         """
         begins: dict[str, list[str]] = {}
         for text in self.user_defined:
@@ -278,7 +281,7 @@ class LlamaCpp:
         return None
 
     def of_types(self, program: str) -> Iterator[Difference]:
-        """Pieces that are found in a text only by a program that does not look at types."""
+        """Yield a difference if only a program that does not look at types finds some piece in texts."""
         normal = (PieceType.NORMAL, PieceType.USER_DEFINED)
         others = [
             text for text, id in self.ids.items() if self.types[id] not in normal and text in self.ranks
@@ -292,14 +295,14 @@ class LlamaCpp:
             yield Difference(reason, self.absent + shortest.replace(SPACE, " "))
 
     def of_scores(self, program: str) -> Iterator[Difference]:
-        """Scores that are compared in another way."""
+        """Yield a difference if a program compares some scores in another way."""
         if any(score != score for score in self.spec.pieces.numbers()):
             yield Difference(f"scores that are no numbers (NaN) have no order in {program}")
         elif self._both_zeros_merge():
             yield Difference(f"the scores 0 and -0 are equal in {program}, and not in sentencepiece")
 
     def _both_zeros_merge(self) -> bool:
-        """Whether both kinds of zero are scores of pieces that can be made."""
+        """Whether merging can make pieces with both kinds of zero as their scores."""
         bits = array("i", self.spec.pieces.scores)
         zeros = [text for text in self.ranks if len(text) > 1 and bits[self.ids[text]] in _ZEROS]
         if len({bits[self.ids[text]] for text in zeros}) < 2:
@@ -308,7 +311,7 @@ class LlamaCpp:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether it stands for bytes that are not UTF-8, which no text holds."""
+    """Whether a text stands for bytes that are not UTF-8, which no original text contains."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -317,21 +320,21 @@ def _is_broken(text: str) -> bool:
 
 
 def _size(text: str) -> int:
-    """The bytes of a USER_DEFINED piece as it is looked for, with spaces."""
+    """Return how many bytes a USER_DEFINED piece has with its spaces unescaped, as llama.cpp looks for it."""
     return len(text.replace(SPACE, " ").encode(errors="surrogateescape"))
 
 
 # --- How byte-level models cut texts --------------------------------------------------------------
 #
-# A name stands for the tokenizer of one or a few models, and llama.cpp cuts as these do, or nearly: it has no
-# engine for regular expressions that knows Unicode. Listed are the names of models whose own tokenizers are
-# known for certain, from their files or from the libraries that have them in code. There are more names.
+# A name stands for the tokenizer of one or a few models. llama.cpp cuts texts as these do, or nearly: it has
+# no engine for regular expressions that knows Unicode. The names listed here are those of models whose own
+# tokenizers are known for certain, from their files or from the code of libraries. There are more names.
 #
-# - *GPT-2's pattern* and DeepSeek's are the same in llama.cpp.
-# - Of those with endings such as `(?i:'s)`, only the letter ſ (U+017F) is missing, which is an s without
-# case.
-# - Those that tell capitals from small letters know the case of A to Z only there, and take marks such as
-#   accents for signs.
+# - GPT-2's pattern and DeepSeek's do the same in llama.cpp.
+# - In patterns with endings such as `(?i:'s)`, llama.cpp misses only the letter ſ (U+017F), which is an s if
+#   case is ignored.
+# - In patterns that tell capitals from small letters, llama.cpp knows the case of A to Z only, and takes
+#   marks such as accents for signs.
 
 _ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _THEIR_ENDINGS = "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
@@ -340,17 +343,17 @@ _NUMBERS = r"[\p{N}𑷠-𑷩𖿴-𖿶]"
 
 
 class PreName(NamedTuple):
-    """A name, and what it stands for."""
+    """A name under `tokenizer.ggml.pre`, and what it stands for."""
 
     name: str
     splitter: SplitSpec
     """How the models cut texts."""
     theirs: tuple[str, ...] = ()
-    """The patterns by which llama.cpp cuts them, if these are others."""
+    """The patterns by which llama.cpp cuts texts, if they are others."""
     whole: bool = False
-    """Whether the models take a chunk whole that is a piece."""
+    """Whether the models make a piece of a chunk that is one, without merging."""
     their_whole: bool = False
-    """Whether llama.cpp does."""
+    """Whether llama.cpp does this."""
     form: str = ""
     """The Unicode normal form that the models bring texts into. (llama.cpp never does.)"""
     adds_bos: bool = False
@@ -366,7 +369,7 @@ def _without_long_s(pattern: str) -> tuple[str]:
 
 
 def _by_ascii_case(pattern: str) -> tuple[str]:
-    """A pattern with capitals and small letters as llama.cpp spells it."""
+    """Return a pattern that tells capitals from small letters as llama.cpp spells it."""
     upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
     pattern = pattern.replace(upper, r"(?:(?=\p{L})[^a-z])").replace(lower, r"(?:(?=\p{L})[^A-Z])")
     return _without_long_s(pattern)
@@ -434,13 +437,14 @@ KNOWN = MappingProxyType({row.name: row for row in _KNOWN})
 """The names that are read, with what they stand for."""
 
 _NEAREST = {PATTERNS["cl100k"]: "llama-bpe"}
-"""For patterns without a name: that of one which cuts alike, but for texts that few models tell apart."""
+"""For patterns without a name, the name of a pattern that cuts the same way, except in texts where few models
+show the difference."""
 
 
 def name_for(spec: ModelSpec) -> PreName | None:
-    """The name for how a model cuts texts, or that of nearly the same patterns; None if there is none.
+    """Return the name for how a model cuts texts, or for nearly the same patterns; None if there is none.
 
-    Of several, it is the first that takes chunks whole if the model does.
+    If there are several, names whose `their_whole` is that of the model come first.
     """
     rows = [row for row in _KNOWN if row.splitter.patterns == spec.patterns]
     same = [row for row in rows if row.their_whole == spec.whole]
@@ -452,20 +456,20 @@ def name_for(spec: ModelSpec) -> PreName | None:
 
 _LONG_S = "ſ"
 _JOINED = re.compile(rb"[\r\n](?=[ \t\x0b\x0c\xc2\xe1-\xe3])[^\r\n]*\Z")
-"""The last line break, and after it the first byte of a character that may be another space."""
+"""The last line break of a piece, if the character after it may be a space (judged by its first byte)."""
 _ALWAYS_FOUND = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
 _FOUND_TOGETHER = ({"<|end|>", "<|return|>", "<|call|>"}, {"<|end|>", "<|flush|>", "<|calls|>"})
-"""If all of one set are there, the first is found in every text, too."""
+"""If a model has all tokens of one of these sets, the first one is found in every text, too."""
 _SAMPLES = (
     *("aÉb", "éÉb", "Éa", "e\u0301", "e\u0301a", "a\u0301b\u0301", "ÀÈ", "ЖЖж", "жЖ", "ไทยคำ", "हिन्दी", "'ſ"),
     *("\n ", "a\n ", "a \n  ", "it'ſ a", "x'ſt", "12345", "a1b", "\r\n\n \t"),
 )
-"""Where the patterns differ."""
+"""Texts that the patterns cut differently."""
 _TRIED = 300
 
 
 class LlamaCppBytes:
-    """A byte-level model, and what llama.cpp makes of it."""
+    """A byte-level model, as llama.cpp uses it."""
 
     def __init__(self, spec: ModelSpec, pre: PreName):
         self.spec = spec
@@ -487,7 +491,7 @@ class LlamaCppBytes:
 
     @kept
     def names(self) -> dict[str, int]:
-        """The ids of all tokens by how the file spells them."""
+        """The ids of all tokens, by their spelling in the file."""
         rows = zip(self.spec.pieces.texts, self.spec.pieces.types, strict=True)
         own = {
             to_letters(text) if type == PieceType.NORMAL else text.decode(errors="replace"): id
@@ -498,14 +502,14 @@ class LlamaCppBytes:
     # --- Ids -------------------------------------------------------------------------------------
 
     def encode(self, text: str) -> list[int]:
-        """The ids that llama.cpp gives to a text in which it looks for no special tokens."""
+        """Return the ids that llama.cpp gives to a text if it looks for no special tokens."""
         whole = self.names if self.pre.their_whole else {}
         return [self.names[symbol] for symbol in symbols(text, self.their_patterns, self.ranks, whole)]
 
     # --- Differences -----------------------------------------------------------------------------
 
     def differences(self) -> Iterator[Difference]:
-        """Yield what llama.cpp does in another way."""
+        """Yield what llama.cpp does differently."""
         form = self.spec.normalizer.unicode_form
         if form:
             reason = f"llama.cpp does not bring texts into the Unicode normal form {form}"
@@ -531,17 +535,19 @@ class LlamaCppBytes:
             yield Difference(reason, self._text_that_differs())
 
     def _joins_lines(self) -> bool:
-        """Whether it may matter where cl100k's pattern, which is the other one, cuts at the end of a text.
+        """Whether it may matter that llama.cpp has no name for cl100k's pattern, and cuts by llama3's.
 
-        There it leaves all spaces together, and llama3's cuts after the last line break. All the rest is the
-        same. So it cannot matter if no piece ends with a line break and then other spaces.
+        At the end of a text, cl100k's leaves all spaces together, and llama3's cuts after the last line
+        break. Everywhere else they are the same. So it cannot matter if no piece ends with a line break
+        followed by other spaces.
         """
         return any(_JOINED.search(piece) for _, piece in normal(self.spec))
 
     def _sees_long_s(self) -> bool:
-        """Whether it may matter that "'ſ" is cut off from the letters after it, which it is not in llama.cpp.
+        """Whether it may matter that llama.cpp does not cut "'ſ" off from the letters after it.
 
-        It cannot if no piece reaches from that ſ into the next character, and "'ſ" is what its merges make.
+        It cannot matter if no piece reaches from that ſ into the next character, and if "'ſ", in case it is a
+        piece, is what merges make of it.
         """
         first, last = _LONG_S.encode()
         for _, piece in normal(self.spec):
@@ -554,7 +560,7 @@ class LlamaCppBytes:
         return False
 
     def _text_that_differs(self) -> str | None:
-        """A text with other ids; None if none is found."""
+        """Return a text that gets other ids; None if none is found."""
         pieces = [piece for _, piece in normal(self.spec)]
         tried = [*_SAMPLES]
         for pattern in (self.their_patterns[0], *self.patterns[:1]):
@@ -566,7 +572,8 @@ class LlamaCppBytes:
 
         def differs(text: str) -> bool:
             ours, theirs = (
-                symbols(text, way, self.ranks, whole) for way in (self.patterns, self.their_patterns)
+                symbols(text, patterns, self.ranks, whole)
+                for patterns in (self.patterns, self.their_patterns)
             )
             return ours != theirs
 

@@ -1,7 +1,7 @@
-"""Reading the tokenizer of a GGUF file: the model that its producers had, not what llama.cpp makes of it.
+"""Reading the tokenizer of a GGUF file: the original model, not what llama.cpp makes of it.
 
-A model of characters has scores. A byte-level one has tokens in GPT-2's letters, a list of merges, and a name
-(`tokenizer.ggml.pre`) that stands for how texts are cut, see `llamacpp`.
+A model of characters has scores. A byte-level model has tokens in GPT-2's letters, a list of merges, and a
+name (`tokenizer.ggml.pre`) that stands for how texts are cut, see `llamacpp`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _OTHERS = {
 _NONE = ("no_vocab", "none", "")
 _BYTES = dict.fromkeys(validity.BYTE_PIECES, PieceType.BYTE)
 _DEFAULT_TYPES = {"unk": PieceType.UNKNOWN, "bos": PieceType.CONTROL, "eos": PieceType.CONTROL}
-"""What a piece must be to have a part although the file does not say so."""
+"""The type that a piece must have to get a role by default, if the file does not say who has the role."""
 _IN_TEXT = frozenset([PieceType.CONTROL, PieceType.USER_DEFINED, PieceType.UNKNOWN])
-"""What llama.cpp looks for in a text."""
+"""The types of pieces that llama.cpp searches texts for."""
 
 
 def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> ReadModel:
-    """The model in a GGUF file, or in its beginning up to the tensors.
+    """Return the model in a GGUF file, or in its beginning up to the tensors.
 
-    Of a byte-level model, `hints` may say how texts are cut. What llama.cpp does with a model in another way
-    is for `llamacpp.differences`.
+    For a byte-level model, `hints` may say how texts are cut. What llama.cpp does differently is not reported
+    here, but by `llamacpp.differences`.
     """
     found = values(data, _is_wanted)
     if _kind(keys.TypedValues(found)) == keys.BYTE_LEVEL:
@@ -72,7 +72,7 @@ _WANTED = {
 
 
 def _kind(file: keys.TypedValues) -> str:
-    """Which kind of tokenizer it is, of those that are read."""
+    """Return the kind of tokenizer, or raise a ModelError if it is none that is read."""
     part = file.integer(keys.SPLIT_NUMBER, 0)
     if keys.MODEL not in file.values and part:
         wrong(
@@ -96,7 +96,7 @@ def _kind(file: keys.TypedValues) -> str:
 
 
 class _Reader(keys.TypedValues):
-    """The values of a file that holds a model of characters, and what is to be said about them."""
+    """The values of a file that holds a model of characters, with notes about them for the user."""
 
     def read(self) -> ReadModel:
         """The model."""
@@ -109,7 +109,7 @@ class _Reader(keys.TypedValues):
         self._find_unknown(texts, types)
         self._spaces_of_user_defined(texts, types)
         validity.hide_nul(texts, types, PieceType.BYTE in types)
-        # 2. The settings, and the ids that have a part.
+        # 2. The settings, and the ids that have a role.
         roles = self._roles(texts, types)
         stored = self.array(keys.CHARSMAP, "array of uint8", "array of int8")
         charsmap = b"" if stored is None else stored.tobytes()
@@ -137,7 +137,9 @@ class _Reader(keys.TypedValues):
     # --- Columns ---------------------------------------------------------------------------------
 
     def _scores(self, size: int) -> Any:
-        """The scores. llama.cpp takes missing ones for equal, and so merges as nobody can have meant."""
+        """Return the scores. A file without any is refused: llama.cpp would take all scores for equal, and
+        merge as nobody can have meant.
+        """
         scores = self.array(keys.SCORES, "array of float32", "array of float64")
         if scores is None:
             wrong(f"it has no scores ({keys.SCORES}), which say what is merged first; convert the model anew")
@@ -145,7 +147,7 @@ class _Reader(keys.TypedValues):
         return scores
 
     def _types_by_name(self, texts: list[bytes]) -> bytearray:
-        """What the names of pieces tell."""
+        """Return the types that the names of pieces suggest."""
         self.assumptions.append(
             f"the file has no {keys.TYPES}: <0x00> to <0xFF> are taken for BYTE pieces if all are there, the "
             f"unknown token for UNKNOWN, bos and eos for CONTROL, and all others for NORMAL"
@@ -159,7 +161,7 @@ class _Reader(keys.TypedValues):
         return types
 
     def _name_empty(self, texts: list[bytes], types: bytearray) -> None:
-        """Pieces without a text get one, as in llama.cpp, and are found in no text."""
+        """Give pieces without a text a name, as llama.cpp does, and a type with which no text yields them."""
         for id, text in enumerate(texts):
             if not text:
                 texts[id] = b"[EMPTY_%d]" % id
@@ -170,7 +172,7 @@ class _Reader(keys.TypedValues):
         named = keys.TYPES not in self.values or keys.ROLES["unk"] in self.values
         many = [id for id, type in enumerate(types) if type == PieceType.UNKNOWN]
         if len(many) > 1:
-            # Fillers and others, to llama.cpp: found if special tokens are, like CONTROL ones.
+            # These are fillers and the like. llama.cpp finds them if it finds special tokens, so: CONTROL.
             own = self.integer(keys.ROLES["unk"], keys.DEFAULT_ROLES["unk"])
             others = [id for id in many if id != own]
             for id in others:
@@ -187,7 +189,7 @@ class _Reader(keys.TypedValues):
                 )
 
     def _set_special(self, texts: list[bytes], types: bytearray, name: str, type: PieceType) -> str:
-        """Give a type to the piece with a part, if it has one of the usual names; its text."""
+        """Give a type to the piece with a role if its name is like `<s>`. Return its text, or else ""."""
         id = self.integer(keys.ROLES[name], keys.DEFAULT_ROLES[name])
         if not 0 <= id < len(texts) or types[id] != PieceType.NORMAL:
             return ""
@@ -197,7 +199,9 @@ class _Reader(keys.TypedValues):
         return texts[id].decode(errors="replace")
 
     def _spaces_of_user_defined(self, texts: list[bytes], types: bytearray) -> None:
-        """In these, a space may be written as a space: llama.cpp looks for them before it escapes spaces."""
+        """Escape the spaces in USER_DEFINED pieces. Files may have them unescaped, because llama.cpp looks
+        for these pieces before it escapes the text.
+        """
         taken = None
         for id, type in enumerate(types):
             if type == PieceType.USER_DEFINED and b" " in texts[id]:
@@ -228,7 +232,7 @@ class _Reader(keys.TypedValues):
 
 
 class _Cutting(NamedTuple):
-    """What stands for the name in the file."""
+    """What the name in the file stands for."""
 
     splitter: SplitSpec | None
     whole: bool
@@ -237,7 +241,7 @@ class _Cutting(NamedTuple):
 
 
 class _ByteLevelReader(keys.TypedValues):
-    """The same of a byte-level model."""
+    """The values of a file that holds a byte-level model, with notes about them for the user."""
 
     def read(self, allow_differences: bool, hints: Hints) -> ReadModel:
         """The model."""
@@ -265,7 +269,7 @@ class _ByteLevelReader(keys.TypedValues):
             if types[id] == PieceType.USER_DEFINED or text.encode() in pieces
         }
         refuse(differences, allow_differences, "no model of cpbpe is exactly this GGUF file", TO_READ)
-        # 3. The settings, and the ids that have a part.
+        # 3. The settings, and the ids that have a role.
         found = {role: self.role(role, len(texts)) for role in keys.ROLES}
         roles = {role: texts[id] for role, id in found.items() if id is not None}
         if self.flag(keys.ADD_PREFIX, False):
@@ -293,7 +297,7 @@ class _ByteLevelReader(keys.TypedValues):
     # --- How texts are cut -----------------------------------------------------------------------
 
     def _cutting(self, hints: Hints) -> _Cutting:
-        """What the name in the file stands for, or what a user says instead."""
+        """Return what the name in the file stands for, or what a user says instead."""
         name = self.text(keys.PRE, b"").decode(errors="replace")
         known = KNOWN.get(name)
         if hints.special_tokens is not None:
@@ -305,7 +309,7 @@ class _ByteLevelReader(keys.TypedValues):
         form = self._form()
         if hints.pattern is not None:
             splitter = splitter_of(hints.pattern)
-            if known is None:  # those that have the pattern say whether a chunk is taken whole
+            if known is None:  # known models with this pattern decide whether a chunk is taken whole
                 rows = [row for row in KNOWN.values() if row.splitter == splitter]
                 whole = bool(rows) and rows[0].whole
             else:
@@ -325,7 +329,7 @@ class _ByteLevelReader(keys.TypedValues):
         return _Cutting(known.splitter, known.whole, known.form if form is None else form, known.adds_bos)
 
     def _form(self) -> str | None:
-        """The Unicode normal form that the file names; None if it says nothing about it."""
+        """Return the Unicode normal form that the file names; None if it says nothing about it."""
         if keys.FORM not in self.values:
             return None
         form = self.text(keys.FORM, b"").decode(errors="replace")
@@ -336,7 +340,7 @@ class _ByteLevelReader(keys.TypedValues):
     # --- Tokens ----------------------------------------------------------------------------------
 
     def _tokens(self) -> list[str]:
-        """The tokens as the file spells them. Those without a text get one, as in llama.cpp."""
+        """Return the tokens as the file spells them. Tokens without a text get one, as in llama.cpp."""
         found = _decoded(keys.TOKENS, self.texts())
         for id, text in enumerate(found):
             if not text:
@@ -346,7 +350,7 @@ class _ByteLevelReader(keys.TypedValues):
         return found
 
     def _types(self, texts: list[str], pairs: list[Pair]) -> list[int]:
-        """The type of each token; NORMAL for what merges make of letters, and nothing else."""
+        """Return the type of each token. If a type is missing or cannot be right, merges and letters decide."""
         given = self.types(len(texts))
         made = {left + right for left, right in pairs}
         letters = set(LETTERS.values())
@@ -383,10 +387,10 @@ class _ByteLevelReader(keys.TypedValues):
         return types
 
     def _special(self, texts: list[str], types: list[int], last: int) -> dict[str, int]:
-        """The tokens that no text becomes. `last` is the highest id of a piece.
+        """Return the special tokens. `last` is the highest id of a piece.
 
-        Converters fill ids that a model does not have with UNUSED tokens, and so these are left out; but an
-        id below those of pieces must be something.
+        Converters fill ids that a model does not have with UNUSED tokens. So UNUSED tokens are left out,
+        except below the last piece, where every id must have a token.
         """
         special, left_out = {}, 0
         for id, type in enumerate(types):
@@ -404,7 +408,7 @@ class _ByteLevelReader(keys.TypedValues):
         return special
 
     def _refuse_twins(self, pieces: dict[bytes, int], special: dict[str, int], last: int) -> None:
-        """A special token may have the text of a piece if its id comes after all pieces."""
+        """Refuse a special token with the text of a piece, unless its id comes after those of all pieces."""
         for token, id in special.items():
             other = pieces.get(token.encode())
             if other is not None and id < last:
@@ -417,7 +421,7 @@ class _ByteLevelReader(keys.TypedValues):
     # --- Merges ----------------------------------------------------------------------------------
 
     def _pairs(self) -> list[Pair]:
-        """The merges, which are two tokens with a space between them."""
+        """Return the merges. Each is two tokens with a space between them."""
         lines = self.array(keys.MERGES, "array of string")
         if lines is None:
             wrong(f"it has no merges ({keys.MERGES}), which say what is merged first; convert the model anew")
@@ -432,7 +436,7 @@ class _ByteLevelReader(keys.TypedValues):
         return pairs
 
     def _check_pairs(self, pairs: list[Pair], ordinary: dict[str, int]) -> None:
-        """Refuse merges of, or to, what is no token of text."""
+        """Refuse merges that use or make anything but a token of the type NORMAL."""
         used = set(chain.from_iterable(pairs)) | {left + right for left, right in pairs}
         if used <= ordinary.keys():
             return

@@ -1,6 +1,6 @@
 """Writing a GGUF file that holds a tokenizer and nothing else: no tensors, no sizes of a network.
 
-Whatever else: ids that nothing has are filled up, because in a GGUF file every id below the highest is one.
+In a GGUF file, every id below the highest has a token. So fillers are written for unused ids.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from cpbpe.model.spec import PLAIN, ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE, to_letters
 
 _ADDED_SCORE = -1000.0
-"""What llama.cpp's own converter gives to tokens that were added to a model."""
+"""The score that llama.cpp's own converter gives to tokens that were added to a model."""
 _PAD_SCORE = -10000.0
 _NONE = "there is no GGUF file that llama.cpp uses exactly as this model"
 _MOST_FILLED = 1 << 20
-"""This many ids that nothing has are filled; more are a mistake."""
+"""At most this many unused ids get fillers; more must be a mistake."""
 _THEIR_DEFAULT = 11
-"""What llama.cpp takes for bos and eos of a byte-level model if the file does not say."""
+"""The id that llama.cpp takes for bos and eos of a byte-level model if the file does not say."""
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """A vocabulary-only file, with which llama.cpp gives the ids of sentencepiece, or a ConversionError.
+    """Return a vocabulary-only file with which llama.cpp gives the ids of sentencepiece, or raise an error.
 
     >>> from cpbpe.model.spec import Pieces
     >>> spec = ModelSpec(Pieces.of([(b"<unk>", 0, PieceType.UNKNOWN), (b"a", 0, PieceType.NORMAL)]))
@@ -47,7 +47,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     values = _begun("llama", "default", _texts(whole))
     values.numbers(keys.SCORES, FLOAT32, array("f", whole.pieces.scores))
     values.numbers(keys.TYPES, INT32, array("i", list(whole.pieces.types)))
-    # 2. The ids with a part, and the settings.
+    # 2. The ids with a role, and the settings.
     roles = _roles(whole)
     _add_settings(values, spec, roles)
     values.number(keys.ADD_PREFIX, BOOL, spec.normalizer.add_dummy_prefix)
@@ -58,7 +58,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 
 def _begun(model: str, pre: str, texts: list[bytes]) -> ValuesFile:
-    """A file with what comes first."""
+    """Return the beginning of a file: what it is, and its tokens."""
     values = ValuesFile()
     values.text(keys.ARCHITECTURE, "llama")
     values.text("general.type", "model")
@@ -69,7 +69,7 @@ def _begun(model: str, pre: str, texts: list[bytes]) -> ValuesFile:
 
 
 def _add_settings(values: ValuesFile, spec: ModelSpec, roles: dict[str, int]) -> None:
-    """Add the ids with a part, what is put around texts, and the templates."""
+    """Add the ids with a role, which tokens go around texts, and the chat templates."""
     for role, id in roles.items():
         values.number(keys.ROLES[role], UINT32, id)
     options = spec.carried.options
@@ -83,7 +83,7 @@ def _add_settings(values: ValuesFile, spec: ModelSpec, roles: dict[str, int]) ->
 
 
 def _with_added(spec: ModelSpec) -> ModelSpec:
-    """The model with its added tokens among the pieces; ids that nothing has are filled up."""
+    """Return the model with its added tokens as pieces, and with fillers for unused ids."""
     if not spec.added:
         return spec
     added = {id: text for text, id in spec.added}
@@ -99,7 +99,9 @@ def _with_added(spec: ModelSpec) -> ModelSpec:
 
 
 def _texts(spec: ModelSpec) -> list[bytes]:
-    """The texts, those of USER_DEFINED pieces with spaces: llama.cpp looks for them in unescaped text."""
+    """Return the texts of the pieces. Those of USER_DEFINED pieces have their spaces unescaped, like the text
+    that llama.cpp searches for them.
+    """
     texts = list(spec.pieces.texts)
     for id, type in enumerate(spec.pieces.types):
         if type == PieceType.USER_DEFINED and SPACE in texts[id]:
@@ -116,7 +118,7 @@ def _texts(spec: ModelSpec) -> list[bytes]:
 
 
 def _roles(spec: ModelSpec) -> dict[str, int]:
-    """The ids with a part: those of the model, and what the file that was read says beside it."""
+    """Return the ids with a role: those of the model, and those that the file it was read from has."""
     own = {"bos": spec.bos_id, "eos": spec.eos_id, "unk": spec.unk_id, "pad": spec.pad_id}
     ids = spec.ids | dict(spec.added)
     carried = {
@@ -150,7 +152,7 @@ def _lost(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
 
 
 def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
-    # 1. What llama.cpp does with it.
+    # 1. The differences in llama.cpp.
     pre = name_for(spec)
     if pre is None:
         raise ConversionError(_nameless(spec))
@@ -165,7 +167,7 @@ def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
     values.text(keys.FORM, spec.normalizer.unicode_form)
     if spec.normalizer.add_dummy_prefix:
         values.number(keys.PREFIX, BOOL, True)
-    # 3. The ids with a part, and the settings.
+    # 3. The ids with a role, and the settings.
     roles = _roles(spec)
     _add_settings(values, spec, roles)
     notes = (*_byte_level_notes(spec, pre, texts), *_lost(spec, roles))
@@ -186,7 +188,7 @@ def _nameless(spec: ModelSpec) -> str:
 
 
 def _tokens(spec: ModelSpec) -> tuple[list[bytes], list[int]]:
-    """The tokens as the file spells them, and their types. Ids that nothing has are filled."""
+    """Return the tokens as the file spells them, and their types, with fillers for unused ids."""
     texts, types = list(spec.pieces.texts), list(spec.pieces.types)
     texts = [
         to_letters(text).encode() if type == PieceType.NORMAL else text
@@ -244,20 +246,23 @@ def _byte_level_notes(spec: ModelSpec, pre: PreName, texts: list[bytes]) -> Iter
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file. That the merges of byte-level models are the same is proved."""
+    """Return what is wrong with a written file; "" if nothing is.
+
+    (The merges of byte-level models are not compared: they are proved to be the same.)
+    """
     again, differs = read(written.data, allow_differences=True).spec, bool(written.differences)
     if spec.alphabet == "bytes":
         parts = () if differs else ("settings",)
         wrong = unlike(spec, again, "pieces", "special tokens", "roles", "chat templates", *parts)
-        pre = name_for(spec)  # (perhaps of another pattern, which is proved to be the same for this model)
-        is_cut_so = differs or (pre is not None and again.patterns == pre.splitter.patterns)
-        return wrong or ("" if is_cut_so else "its pattern is not the same")
+        # (The name may be that of another pattern, which is proved to be the same for this model.)
+        pre = name_for(spec)
+        same_cuts = differs or (pre is not None and again.patterns == pre.splitter.patterns)
+        return wrong or ("" if same_cuts else "its pattern is not the same")
     size, pieces = len(spec.pieces), spec.pieces
     if len(again.pieces) != max([size, *(id + 1 for _, id in spec.added)]):
         return f"it has {len(again.pieces)} pieces, not {size}"
-    if (
-        differs
-    ):  # a space in a USER_DEFINED piece, which sentencepiece cannot find, is read as one that it can
+    if differs:
+        # The space in a USER_DEFINED piece, which sentencepiece cannot find, is read as U+2581, which it can.
         texts = list(pieces.texts)
         for id, text in enumerate(texts):
             if pieces.types[id] == PieceType.USER_DEFINED and b" " in text:
