@@ -1,6 +1,6 @@
-"""Reading a model file: finding it, and refusing one that cannot be a model without reading all of it.
+"""Reading a model file: finding it, and refusing a file that cannot be a model before all of it is read.
 
-`describe` says what a file is that was taken for a model.
+`describe` says what a file is if it turns out to be no model.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
 
 MAX_FILE_BYTES = (1 << 31) - 1
-"""Protobuf reads no longer messages."""
+"""The longest message that protobuf reads."""
 
 NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """The names of models in folders of transformers and others, in the order in which they are tried."""
 
 JSON_NAME = "tokenizer.json"
-"""The file that is read where a folder holds no model: a model has scores, and needs no conversion."""
+"""The file that is read if a folder holds no `.model`. (A `.model` is better: it has scores, and needs no
+conversion.)"""
 
 _HALVES = tuple(name for pair in PAIRS for name in pair)
-"""How the names of files end that are half a model."""
+"""The ends of names of files that are half a model."""
 
 TEKKEN_NAME = "tekken.json"
-"""The file of Mistral's newer models, which is read if there is no other of these."""
+"""The file of Mistral's newer models, which is read if none of the files above is there."""
 
 _OTHER_KINDS = ((("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),)
 """Files of other kinds of models, which cpbpe does not read."""
@@ -37,10 +38,10 @@ _HEAD_BYTES = 4096
 
 
 def read_model_file(source: Source) -> bytes:
-    """The bytes of a model's file. A folder means the model file in it, see `NAMES`.
+    """Return the bytes of a model's file. A folder means the model file in it, see `NAMES`.
 
-    If a file begins as no model can, the rest is not read. Its beginning is returned, and the reader of the
-    format refuses it. Nor is the rest of a GGUF file, after the values among which its tokenizer is.
+    If a file begins as no model can, only its beginning is read and returned, and the reader of the format
+    refuses it. A GGUF file is read up to the end of its values, which include the tokenizer.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -93,14 +94,16 @@ def read_model_file(source: Source) -> bytes:
 
 
 def folder_of(source: Source) -> str | None:
-    """The folder that a source is; None if it is a file."""
+    """Return the path of a source that is a folder; None for a file."""
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
         return os.fsdecode(source)
     return None
 
 
 def in_folder(folder: str) -> str:
-    """The model file in a folder: one of NAMES, the only .model, a JSON file, a pair, or the only .gguf."""
+    """Return the path of the model file in a folder: one of NAMES, the only .model, a JSON file, one of a
+    pair, or the only .gguf.
+    """
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
             return path
@@ -150,9 +153,10 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 
 
 def describe(data: bytes, complete: bool = True) -> str | None:
-    r"""What `data` is, as the end of a sentence, or None if it is not known.
+    r"""Return what `data` is, as the end of a sentence; None if it is not known.
 
-    With `complete=False` it is only the head of a file, and only what no model can begin with is recognized.
+    With `complete=False`, `data` is only the head of a file, and only what no model can begin with is
+    recognized.
 
     >>> describe(b"PK\x03\x04" + bytes(20))[:19]
     'it is a zip archive'

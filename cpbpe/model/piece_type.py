@@ -1,4 +1,4 @@
-"""The types of pieces. Loading a model takes them, but not the rest of `spec`: so they are by themselves."""
+"""The types of pieces. They have a file of their own because loading a model needs them, but not `spec`."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ KEEPS_SPACE = "keep_space_after_special"
 PLAIN = "plain"
 """Of a token in `Carried.tokens`: every text that spells it out yields it, and decoding always shows it."""
 TOKEN_FLAGS = (PLAIN, "lstrip", "rstrip", "single_word", "late", "normalized")
-"""What a token can be, besides special: see `cpbpe.tokenizer.special_tokens`."""
+"""The flags that a token can have in `Carried.tokens`: see `cpbpe.tokenizer.special_tokens`."""

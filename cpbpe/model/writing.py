@@ -1,4 +1,4 @@
-"""Writing files: none is ever left half written, and an existing file keeps its mode."""
+"""Writing files, so that none is ever left half written. An existing file keeps its mode."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MAX_STEM = 200
 def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
     """Write several files, each under a temporary name; once all are complete, all are renamed.
 
-    A file is given as its bytes, or as a function that writes it. One that exists already keeps its mode
-    and, if that is allowed, its owner; a link stays a link. A pipe or a device is written to directly.
-    Whatever goes wrong, no temporary file stays. What a killed process has left behind is removed by the next
-    one that writes the same file.
+    A file is given as its bytes, or as a function that writes it. A file that exists already keeps its mode
+    and, if that is allowed, its owner; a link stays a link. A pipe or a device is written to directly. If
+    anything goes wrong, all temporary files are deleted. If a process is killed, the next one that writes the
+    same file deletes what it has left.
     """
     temporary: list[_Temporary] = []
     try:
@@ -59,7 +59,7 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
 
 
 def saving_path(path: str | os.PathLike[str], method: str, instead: str) -> str:
-    """The path that a user gave for a file. For anything else a TypeError says what to use `instead`."""
+    """Return the path that a user gave for a file; if it is none, a TypeError says what to do `instead`."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"{method}() takes a path, not {type(path).__name__}; {instead}")
     return os.fsdecode(path)
@@ -72,13 +72,13 @@ def _write(data: bytes, file: BinaryIO) -> None:
 class _Temporary:
     """A file under a temporary name, beside the one that it replaces.
 
-    It is locked until it has its own name. So another process can tell a file that is being written from one
-    that was left behind. (The process number in the name would not be enough: on a shared disk it may belong
-    to a process in another container, or on another machine.)
+    It is locked until it is renamed. So another process can tell a file that is being written from one that
+    was abandoned. (A process number in the name would not be enough: on a shared disk, it may belong to a
+    process in another container, or on another machine.)
     """
 
     def __init__(self, path: str, name: str):
-        """`path` is where it will be, and `name` is what the user calls that path."""
+        """`path` is where the file will be, and `name` is the same as the user gave it."""
         self._path = path
         self._before = _stat(path)
         folder, base = os.path.split(path)
@@ -94,7 +94,7 @@ class _Temporary:
             raise OSError(error.errno, why, name) from error
 
     def _open(self) -> BinaryIO:
-        # A private file must not become readable for others meanwhile.
+        # While it is being replaced, a private file must not become readable for others.
         mode = 0o666 if self._before is None else 0o600
         with importing:
             import secrets
@@ -107,7 +107,7 @@ class _Temporary:
             file.close()
 
     def write(self, write: Callable[[BinaryIO], object]) -> None:
-        """Write all of it, and give it the mode of the file that it replaces."""
+        """Write the file, and give it the mode of the one that it replaces."""
         write(self._file)
         self._file.flush()
         if self._before is not None:
@@ -117,14 +117,14 @@ class _Temporary:
             os.chmod(self._name, self._before.st_mode & 0o777)
 
     def rename(self) -> None:
-        """Put it in its place."""
+        """Give the file its own name."""
         if not HAS_LOCKS:
             self._file.close()  # Windows cannot rename a file that is open
         os.replace(self._name, self._path)
         self._file.close()
 
     def remove(self) -> None:
-        """Delete it."""
+        """Delete the file."""
         with suppress(OSError):
             self._file.close()
         with suppress(OSError):
@@ -148,7 +148,7 @@ def _remove_abandoned(stem: str) -> None:
 
 
 def _stat(path: str) -> os.stat_result | None:
-    """The status of the file at a path; None if there is none."""
+    """Return the status of the file at a path; None if there is none."""
     try:
         return os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Charsmaps, the normalization rules in model files: checking them, looking up one, listing all.
+"""Charsmaps, the normalization rules in model files: checks them, looks up a rule, lists all rules.
 
 A charsmap is a blob of bytes: a little-endian u32 that gives the size of a trie, the trie, and replacement
 strings, each of which ends in NUL. The trie maps the UTF-8 bytes of every key to the position of its
@@ -19,10 +19,10 @@ A unit has 32 bits:
     0-7     the label, the byte that leads here
 
 A charsmap comes from a file of unknown origin. The whole array is checked when it is loaded, by the rules of
-sentencepiece, and each step checks its bounds again. What looking at one unit after the other cannot show is
-whether a walk comes to an end: several ways may lead to one node (sentencepiece saves room with this), so a
-crafted file can have cycles, and more rules than anybody could list. Whatever walks through all of the trie
-has a limit. (`cpbpe.text.charsmap_build` makes charsmaps.)
+sentencepiece, and each step checks its bounds again. But checking each unit by itself cannot show whether a
+walk through the trie ends. Several paths may lead to one node (sentencepiece saves room with this), so a
+crafted file can have cycles, and more rules than anybody could list. So every walk through the whole trie has
+a limit. (`cpbpe.text.charsmap_build` makes charsmaps.)
 """
 
 from __future__ import annotations
@@ -283,9 +283,9 @@ class Charsmap:
     def longest_key(self, limit: int, *, follow_empty: bool = False) -> int | None:
         """The length of the longest key in bytes; None if it is greater than `limit`, or if there is no end.
 
-        Strictly speaking, of the longest way to a node, of which every one leads to a key in what a compiler
-        makes. `follow_empty` is as in `rules`. A crafted charsmap in which this takes too long counts as one
-        without an end.
+        Strictly speaking, this is the length of the longest path to any node; in what a compiler makes, every
+        path leads to a key. `follow_empty` is as in `rules`. A crafted charsmap in which this takes too long
+        counts as one without an end.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", "")]))
@@ -354,16 +354,16 @@ class Charsmap:
 # --- The named rules ------------------------------------------------------------------------------
 
 NAMES = ("nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
-"""The rules that there are, besides identity."""
+"""The names of rule sets, besides identity."""
 
 
 @cache
 def rule_charsmap(name: str) -> bytes:
     """The charsmap of a named rule set: nfkc, nmt_nfkc, nfkc_cf, nmt_nfkc_cf, or identity, which is empty.
 
-    They are part of the package, because `charsmap_build` takes more than two seconds for them: as long as
-    training on 60 MB of text. To read one takes two milliseconds. (lzma would make 330 KB of them instead of
-    566, but takes fifteen times as long to read, and is missing in some builds of Python.)
+    They are files of the package, because `charsmap_build` takes more than two seconds to make them, as long
+    as training on 60 MB of text. Reading one takes two milliseconds. (With lzma, they would take 330 KB
+    instead of 566, but fifteen times as long to read, and lzma is missing in some builds of Python.)
 
     >>> rule_charsmap("identity"), len(rule_charsmap("nmt_nfkc"))
     (b'', 240007)

@@ -1,8 +1,8 @@
-r"""How tokens and symbols are drawn, in a terminal and in HTML: the rules, as functions of bytes and texts.
+r"""How tokens and symbols are drawn, in a terminal and in HTML.
 
-What is drawn comes from anybody: from a text, or from a model. It may hold controls that move the cursor,
-characters that cannot be seen, marks that attach to what is before them, letters that reverse the direction
-of a line, halves of characters, and markup. So nothing is written as it is:
+What is drawn comes from texts and models of unknown origin. It may contain controls that move the cursor,
+characters that cannot be seen, marks that attach to the character before them, letters that reverse the
+direction of a line, halves of characters, and markup. So nothing is written unchecked:
 
 | what | is drawn as |
 | --- | --- |
@@ -12,11 +12,11 @@ of a line, halves of characters, and markup. So nothing is written as it is:
 | a combining mark with nothing before it | on a circle: `◌́` |
 | an emoji of several characters | as it is, with the invisible characters that hold it together |
 
-`spelled` is that as one text, in which `\`, `␣` and `◌` themselves have escapes, too: different bytes are
-never drawn alike. In HTML and in colours, what stands for something else is marked instead.
+`spelled` returns this as one text, in which `\`, `␣` and `◌` themselves have escapes, too, so that different
+bytes are never drawn alike. In HTML and in colours, what stands for something else is marked instead.
 
-Below are what the drawings consist of: for terminals `Lines` (titles, labelled rows, bars, tables), for HTML
-chips and tables.
+At the end of this file are the parts of larger drawings: for terminals `Lines` (titles, labelled rows, bars,
+tables), for HTML chips and tables.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Direction = Literal["ltr", "rtl", ""]
 SPACE = "␣"
 """What is drawn for a space."""
 CIRCLE = "◌"
-"""What a combining mark stands on that has nothing before it."""
+"""What a combining mark is drawn on if there is nothing before it."""
 MORE = "…"
 """What is drawn where something is left out."""
 MAX_CHARACTERS = 200
-"""A longer token is cut when it is drawn: one that is unknown can be as long as the text."""
+"""Longer tokens are cut when they are drawn. (An unknown token can be as long as the text.)"""
 MAX_SPELLED = 12
-"""This many characters are drawn of what several tokens spell together."""
+"""How many characters are drawn, at most, of what several tokens spell together."""
 MOST_LISTED = 20
-"""This many entries of a list are drawn."""
+"""How many entries of a list are drawn, at most."""
 _LABEL = 14
 """How many columns the labels of rows take."""
 _MOST_CELL = 28
@@ -51,12 +51,12 @@ _MOST_CELL = 28
 TERMINAL_COLOURS = ("30;48;5;152", "30;48;5;223", "30;48;5;151", "30;48;5;182", "30;48;5;187", "30;48;5;217")
 """Black on pale colours, which can be read in light and in dark terminals."""
 TERMINAL_SUBSTITUTE = "38;5;240"
-"""The colour of what stands for something else, on each of these."""
+"""The colour, on each of these, of what stands for something else."""
 HTML_COLOURS = (
     *("rgba(66,133,244,.28)", "rgba(251,160,20,.28)", "rgba(52,168,83,.28)"),
     *("rgba(171,71,188,.28)", "rgba(158,157,36,.28)", "rgba(234,67,53,.28)"),
 )
-"""Transparent, so that the page's own background, light or dark, and its text stay as they are."""
+"""Transparent colours, so that they suit pages with light and with dark backgrounds."""
 
 
 class Part(NamedTuple):
@@ -80,12 +80,12 @@ _SEQUENCE = re.compile(
     f"|{_EMOJI}(?:\u200d{_EMOJI})*"
     "|[#*0-9]\ufe0f?\u20e3"  # a key
 )
-"""An emoji, whose invisible characters do something: they are not hidden."""
+"""An emoji of several characters. The invisible ones have an effect in it, so they are not replaced."""
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U0001d159\U00016fe4\U000e0100-\U000e01ef]"
 )
-"""What cannot be seen although Python calls it printable."""
+"""Characters that cannot be seen, although Python calls them printable."""
 _ESCAPED = re.compile(f"[\\\\{SPACE}{CIRCLE}]")
 _SEVERAL = re.compile("[^!-~]")
 
@@ -170,7 +170,7 @@ def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
     """
     if most is None or len(data) <= most:
         return data, 0
-    # (A character has four bytes at most, and a mark or an emoji is not kept together: it is cut anyway.)
+    # (A character has at most four bytes. Marks and emojis may be cut in the middle.)
     first = data[: 4 * most]
     at = count = 0
     while at < len(first) and count < most:
@@ -180,7 +180,7 @@ def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
 
 
 def spelled(data: bytes, most: int | None = MAX_CHARACTERS) -> str:
-    r"""What is drawn for bytes, as one text. Different bytes have different ones, unless they are cut.
+    r"""Return what is drawn for bytes, as one text. It is different for different bytes, unless it is cut.
 
     >>> spelled("▁a\tb".encode()), spelled(b"\x1b[2J"), spelled("\u202egnp".encode()), spelled(b"\\")
     ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\')
@@ -191,7 +191,7 @@ def spelled(data: bytes, most: int | None = MAX_CHARACTERS) -> str:
 
 
 def in_one(part: Part) -> str:
-    """A part as `spelled` has it."""
+    """Return a part as `spelled` writes it."""
     if part.is_substitute or not _ESCAPED.search(part.text):
         return part.text
     return _ESCAPED.sub(lambda match: "\\\\" if match[0] == "\\" else f"\\u{ord(match[0]):04x}", part.text)
@@ -254,7 +254,7 @@ def direction(text: str) -> Direction:
 
 
 def isolated(text: str) -> str:
-    """A text that does not disturb the order of what stands around it in a line: with isolates if necessary.
+    """Return a text with isolates, if it needs them not to disturb the order of the rest of its line.
 
     >>> isolated("Hi"), isolated("שלום") == "\u2068שלום\u2069"
     ('Hi', True)

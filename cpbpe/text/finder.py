@@ -3,8 +3,8 @@
 A key is any sequence of bytes. (`cpbpe.text.charsmap` finds the keys of normalization rules, which are more
 numerous and have replacements.)
 
-Everything is based on one list, the sorted keys. Keys that begin with the same bytes stand side by side in
-it, in the order of their length where one is the beginning of the other.
+Everything is based on the sorted list of keys. Keys that begin with the same bytes are side by side in it,
+and if a key is the beginning of another, it comes first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 class Finder:
-    r"""Finds some keys.
+    r"""Finds the keys that it was made with.
 
     >>> finder = Finder([b"ab", b"abcd", b"x"])
     >>> [finder.longest(b"abcabcdab", at) for at in (0, 1, 3, 7)]
@@ -43,7 +43,7 @@ class Finder:
 
         self._keys: list[bytes] = []  # sorted
         self._shorter: list[int] = []  # for each, the index of its longest beginning that is a key, or -1
-        self._far: list[int] = []  # the same, some keys further back; see `_add`
+        self._far: list[int] = []  # likewise, but several beginnings back; see `_add`
         self._count: list[int] = []  # how many keys it has as beginnings
         beginnings: list[int] = []  # the indexes of all keys that the last one begins with, including itself
         for key in sorted(self._numbers):
@@ -56,10 +56,10 @@ class Finder:
     def _add(self, key: bytes, beginnings: list[int]) -> None:
         """Add the next key, which has these keys as beginnings.
 
-        Keys may have thousands of beginnings. To find the first that matches, one goes back in the long steps
-        `_far` where the key at the end of the step does not match either, and else in the short steps
-        `_shorter`. With steps that are as long as these (twice as long as the one before, where the last two
-        are of one length), the number of steps grows like the logarithm of the number of beginnings.
+        A key may have thousands of beginnings. `longest` goes back through them to the first that matches. It
+        takes the long step `_far` if the key at its end does not match either, and otherwise the short step
+        `_shorter`. A long step covers two equally long steps before it, if there are such. So the number of
+        steps grows like the logarithm of the number of beginnings.
         """
         shorter = beginnings[-1] if beginnings else -1
         far = shorter
@@ -76,14 +76,14 @@ class Finder:
     def longest(self, text: bytes, at: int) -> int:
         """The length of the longest key at `at`; 0 if there is none.
 
-        The text from `at` on has a place among the sorted keys. A key that it begins with comes before that
-        place, and whatever stands between the two begins with this key as well. So the key right before the
-        place is the one that is looked for, or has it as a beginning.
+        The text from `at` on has a place among the sorted keys. A key that the text begins with comes before
+        that place, and all keys between the two begin with this key as well. So the key right before the
+        place is the one that we look for, or begins with it.
 
-        What it costs: the text is compared with about 3 * log2(keys) keys, at the speed of memory. Bytes that
-        it has in common with keys are compared again at every place, so n bytes that begin like keys of
-        k bytes everywhere take n * k steps, but of a thirtieth of a nanosecond each. (The core looks at no
-        byte more than a limited number of times.)
+        The text is compared with about 3 * log2(keys) keys, at the speed of memory. Bytes that it has in
+        common with keys are compared again at every position. So, in the worst case, n bytes of text and keys
+        of k bytes take n * k steps, but each takes a thirtieth of a nanosecond. (The core looks at each byte
+        only a limited number of times.)
         """
         if text[at] not in self.first_bytes:
             return 0
@@ -108,7 +108,7 @@ class Finder:
         return place < len(self._keys) and self._keys[place].startswith(rest)
 
     def beginning_with(self, begin: bytes) -> list[bytes]:
-        """The keys that begin so, sorted.
+        """Return the keys that begin with these bytes, sorted.
 
         >>> Finder([b"ab", b"abcd", b"x"]).beginning_with(b"a")
         [b'ab', b'abcd']
@@ -121,7 +121,7 @@ class Finder:
         return found
 
     def last_start(self, text: bytes, at: int, stop: int) -> int:
-        """Where the last key or character before `stop` begins; one begins at `at`, which is given at least.
+        """Return where the last key or character before `stop` begins; `at` if none begins after it.
 
         Keys are taken from left to right, so they do not overlap.
 

@@ -58,13 +58,13 @@ OTHER_NAMES = MappingProxyType(
         "qwen": "qwen2",
     }
 )
-"""What else they are called."""
+"""Other names of these patterns."""
 
 _NAMES = {pattern: name for name, pattern in PATTERNS.items()}
 
 
 def named_pattern(name: str) -> str | None:
-    """The name in PATTERNS of a pattern, called in whatever way; None if it is none.
+    """Return the name in PATTERNS for any name of a pattern; None if there is no such pattern.
 
     >>> named_pattern("GPT-4"), named_pattern("cl100k_base"), named_pattern("llama_3"), named_pattern("bert")
     ('cl100k', 'cl100k', 'llama3', None)

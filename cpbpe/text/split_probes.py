@@ -1,10 +1,10 @@
-r"""What can follow a text and change where a published pattern cuts it: a few short texts stand for all.
+r"""Probes: a few short texts that stand for everything that can follow a text, as far as cuts are concerned.
 
-A pattern tells characters apart by their classes, and looks ahead a little: at the letters of an ending,
-at what comes after whitespace, at a small letter after capitals. So there is a short text for everything that
-can follow as far as cuts are concerned. That holds for the patterns listed here, and for no others: another
-one may look ahead as far as it likes. (`tests/encode/test_completions.py` tries all texts of a few characters
-before and after.)
+What follows a text may change where a pattern cuts it. But a published pattern only tells classes of
+characters apart, and looks ahead only a little: at the letters of an ending, at what comes after whitespace,
+at a small letter after capitals. So whatever follows, one of the probes has the same effect. That holds only
+for the patterns listed here; another one may look ahead as far as it likes.
+(`tests/encode/test_completions.py` tries all texts of a few characters before and after.)
 
 >>> is_probed(PATTERNS["cl100k"]), is_probed("[a-z]+(?=.*!)")
 (True, False)
@@ -52,15 +52,15 @@ _AHEAD = " \t\n\r'"
 """After these, patterns look at one more character."""
 
 PROBES = ("", *_CLASSES, *map("".join, product(_AHEAD, _CLASSES)), "'ve", "'re", "'ll", " 's")
-"""What can follow."""
+"""The probes, which stand for everything that can follow."""
 
 PAIRS = tuple(dict.fromkeys((*PROBES, *map("".join, product(_CLASSES, repeat=2)))))
-"""These tell apart in which loop a pattern is, too: o200k's takes capitals if a small letter follows them."""
+"""Longer probes, which also show in which loop a pattern is: o200k's takes capitals before a small letter."""
 
 _OWN = frozenset(" \n\r'/")
 """Characters that patterns name."""
 _OF_ENDINGS = frozenset(_SMALL + _SMALL.upper() + "\u017f")
-"""Letters that they name after an apostrophe."""
+"""Letters that patterns name after an apostrophe."""
 
 
 @lru_cache(1 << 14)
@@ -81,7 +81,7 @@ def class_of(letter: str) -> str:
 
 
 def loops_of(pattern: str) -> tuple[set[str], ...]:
-    r"""The classes of characters that loops of a published pattern take, each set all of them in one chunk.
+    r"""Return, for each loop of a published pattern, the classes of characters that it takes into one chunk.
 
     >>> [sorted(loop) for loop in loops_of(PATTERNS["cl100k"])]
     [['space'], ['M', 'other'], ['Ll', 'Lo', 'Lu']]
@@ -133,7 +133,7 @@ _MORE_THAN_THREE = re.compile(r"([^9 \n\r'/])\1{3,}")
 
 @lru_cache(512)
 def characters(begin: bytes, count: int = 60) -> tuple[bytes, ...]:
-    r"""What can complete a character of which these bytes are there: all of it, or `count` of each category.
+    r"""Return what can complete a character that begins like this: all endings, or `count` per category.
 
     >>> len(characters(b"\xc3")), characters(b"\xc3")[0], 100 < len(characters(b"\xf0")) < 2000
     (64, b'\x80', True)

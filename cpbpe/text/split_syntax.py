@@ -1,9 +1,9 @@
-r"""Which regular expressions a byte-level model may be cut by: those that every engine reads alike.
+r"""The regular expressions that may cut texts of a byte-level model: those that mean the same in all engines.
 
-The core has the crate `fancy-regex`, the reference engine the package `regex`. Each has things that the
-other does not know, or means something else by (`[a-z&&[^b]]`, `\X`, `(?R)`), and both can be made to use any
-amount of memory by nested repeats. So a pattern may have only what is listed here, and the rest is refused
-with the same words whatever the engine is.
+The core uses the crate `fancy-regex`, the reference engine the package `regex`. Each has syntax that the
+other does not know, or reads differently (`[a-z&&[^b]]`, `\X`, `(?R)`), and nested repeats can make both use
+any amount of memory. So a pattern may have only what is listed here. Everything else is refused, with the
+same words in both engines.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Reader:
         raise ModelError(f"the pattern {shown}: at position {self._at if at is None else at}, {problem}")
 
     def read(self) -> None:
-        """All of it. No function calls itself here: a pattern may be nested as deep as it likes."""
+        """Read the whole pattern, without recursion, because a pattern may be nested to any depth."""
         pattern = self._pattern
         # How many parts each open group has so far when its repeats are written out, and where it begins.
         sizes, begins = [0], [0]
@@ -119,7 +119,10 @@ class _Reader:
             self._wrong("a group is not closed", begins[-1])
 
     def _read_repeat(self, size: int) -> tuple[int, int]:
-        """How often something of this size is repeated at least, and (without an end: once more) at most."""
+        """Return how often something of this size is repeated, at least and at most.
+
+        A repeat without an upper limit counts as its least number, or as one.
+        """
         found = _REPEAT.match(self._pattern, self._at)
         if found is None:
             return 1, 1

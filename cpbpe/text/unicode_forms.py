@@ -1,4 +1,4 @@
-"""Unicode normal forms, character by character, with the place that each character of the result came from.
+"""Unicode normal forms of texts, with the place that each character of the result came from.
 
 `é` can be written as one character or as an `e` and an accent. A *normal form* is a choice between such
 spellings, so that texts which look alike are alike: NFC composes what can be composed, NFD takes everything
@@ -76,7 +76,7 @@ class _Part(NamedTuple):
     first: int
     last: int
     begun: int
-    """How many characters of the text begin in it: where one becomes several, only the first counts."""
+    """How many characters of the text begin in it. If one becomes several, it begins in the first."""
 
 
 # --- What Unicode says about a character ----------------------------------------------------------
@@ -176,7 +176,7 @@ def normal_form(form: str, text: str) -> list[Placed]:
 def counted(form: str, text: str) -> list[tuple[str, int]]:
     """The characters of a text in a normal form, each with how many characters of the text begin in it.
 
-    So tokenizers counts places: marks that change their order do not keep theirs.
+    `tokenizers` counts places like this, so marks that change their order do not keep their places.
 
     >>> counted("NFC", "e\u0301a"), [begun for _, begun in counted("NFD", "éa")]
     ([('é', 2), ('a', 1)], [1, 0, 1])
@@ -233,9 +233,9 @@ def _compose(parts: list[_Part]) -> list[_Part]:
 def _placed(text: str, parts: list[_Part]) -> list[Placed]:
     """The origins of characters.
 
-    Where marks change places, or one character becomes several, nothing can be cut between those that are
-    concerned: all have the place of the first. Elsewhere what is before a character came from what is before
-    its origin.
+    Where marks change places, or one character becomes several, the text cannot be cut between the characters
+    concerned, so all of them have the place of the first. Everywhere else, all that precedes a character came
+    from what precedes its origin.
     """
     highest = [-1, *accumulate((part.last for part in parts), max)]
     lowest = [*accumulate((part.first for part in reversed(parts)), min, initial=len(text))][::-1]

@@ -1,4 +1,4 @@
-"""Characters and bytes: what is a character in UTF-8, what is not, and where characters are in bytes.
+"""Characters and bytes: which bytes are a character in UTF-8, and where characters are in a text.
 
 All of cpbpe treats broken text in the same way: every byte that belongs to no character becomes one U+FFFD.
 Python's own "replace" is close, but writes a single U+FFFD for some sequences of bad bytes.
@@ -93,7 +93,7 @@ def repair(text: bytes) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    r"""Bytes as text, repaired if necessary, which only models need whose pieces or rules are not UTF-8.
+    r"""Return bytes as text. They are repaired if a model has pieces or rules that are not UTF-8.
 
     >>> text_of("é".encode()), text_of(b"\xc3")
     ('é', '�')
@@ -105,7 +105,7 @@ def text_of(data: bytes) -> str:
 
 
 def _one_for_each(error: UnicodeError) -> tuple[str, int]:
-    """One U+FFFD for every bad byte, as `repair` writes."""
+    """Replace every bad byte with one U+FFFD, like `repair`."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "\ufffd" * (error.end - error.start), error.end
@@ -116,9 +116,9 @@ codecs.register_error(_ONE_FOR_EACH, _one_for_each)
 
 
 def certain(data: bytes, final: bool = False) -> tuple[str, int]:
-    r"""The text of bytes that more bytes may follow, and how many bytes it took.
+    r"""Decode bytes that more bytes may follow. Return the text, and how many bytes it stands for.
 
-    It takes all of them, except for an incomplete character at the end.
+    These are all of them, except for an incomplete character at the end.
 
     >>> certain(b"a\xe2\x96"), certain(b"a\xe2\x96", final=True), certain(b"\xe2\x96!\xc0")
     (('a', 1), ('a��', 3), ('��!�', 4))
@@ -131,7 +131,7 @@ def certain(data: bytes, final: bool = False) -> tuple[str, int]:
 
 
 NEVER_IN_UTF8 = frozenset([0xC0, 0xC1, *range(0xF5, 0x100)])
-"""The bytes that no text has."""
+"""The bytes that never occur in UTF-8."""
 
 # --- Positions ------------------------------------------------------------------------------------
 
@@ -141,10 +141,10 @@ _BEGINS = bytes(int(byte & 0xC0 != 0x80) for byte in range(256))
 
 
 def character_positions(text: bytes, by_first_byte: bool = False) -> list[int]:
-    r"""For each byte of a text, the index of its character; after these, the number of characters.
+    r"""Return the index of the character for each byte of a text, and then the number of characters.
 
-    A byte that belongs to no character counts as one. `by_first_byte`: as in sentencepiece, the first byte of
-    a character decides its length, whatever follows, which makes a difference only in broken text.
+    A byte that belongs to no character counts as one. With `by_first_byte`, the first byte of a character
+    decides its length, whatever follows, as in sentencepiece. This makes a difference only in broken text.
 
     >>> character_positions("a▁b".encode()), character_positions(b"\xe2ab")
     ([0, 1, 1, 1, 2, 3], [0, 1, 2, 3])
@@ -170,16 +170,16 @@ def character_positions(text: bytes, by_first_byte: bool = False) -> list[int]:
 
 # --- GPT-2's letters: a printable one for each byte ------------------------------------------------
 #
-# The files `vocab.json` and `merges.txt`, tokenizer.json and GGUF are text, with a space between the halves
-# of a pair, and a piece may hold any byte, also a space or half a character. So each byte is written as a
-# letter: a printable one as itself, the others as the letters from U+0100 on, in their order. A space, the
-# 33rd of these, becomes Ġ, and a line break Ċ.
+# In the files `vocab.json` and `merges.txt`, tokenizer.json and GGUF, pieces are text, with a space between
+# the halves of a pair. But a piece may hold any byte, even a space or half a character. So each byte is
+# written as a letter: a printable one as itself, the others as the letters from U+0100 on, in their order. A
+# space, the 33rd of these, becomes Ġ, and a line break Ċ.
 
 _PRINTABLE = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
 """The bytes that are printable characters in Latin-1, other than spaces and the invisible soft hyphen."""
 
 BYTE_ORDER = tuple(_PRINTABLE + [byte for byte in range(256) if byte not in set(_PRINTABLE)])
-"""The bytes in the order of their letters, in which GPT-2, and OpenAI ever since, gave them their ids."""
+"""The bytes in the order of their letters. In this order, GPT-2 and OpenAI's later models number them."""
 
 LETTERS = MappingProxyType(
     {
@@ -187,7 +187,7 @@ LETTERS = MappingProxyType(
         for place, byte in enumerate(BYTE_ORDER)
     }
 )
-"""The letter for each byte: "a" for that of an a, "Ġ" for a space, "Ċ" for a line break."""
+"""The letter for each byte: "a" for 0x61, "Ġ" for a space, "Ċ" for a line break."""
 
 BYTES_OF_LETTERS = MappingProxyType({letter: byte for byte, letter in LETTERS.items()})
 """The byte for each letter."""
@@ -197,7 +197,7 @@ _READ = str.maketrans({letter: chr(byte) for letter, byte in BYTES_OF_LETTERS.it
 
 
 def to_letters(piece: bytes) -> str:
-    """A piece as GPT-2's files write it.
+    """Return a piece as GPT-2's files write it.
 
     >>> to_letters(" né".encode())
     'ĠnÃ©'
@@ -206,7 +206,7 @@ def to_letters(piece: bytes) -> str:
 
 
 def from_letters(letters: str) -> bytes:
-    """The bytes that letters stand for.
+    """Return the bytes that letters stand for.
 
     >>> from_letters("ĠnÃ©").decode()
     ' né'
@@ -218,7 +218,7 @@ def from_letters(letters: str) -> bytes:
 
 
 def all_from_letters(spelled: Sequence[str]) -> list[bytes]:
-    r"""The same for many pieces, which takes a fifth of the time.
+    r"""Return the bytes of many pieces, in a fifth of the time that `from_letters` would take for each.
 
     >>> all_from_letters(["Ġn", "é"])
     [b' n', b'\xe9']

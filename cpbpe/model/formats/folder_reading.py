@@ -1,12 +1,13 @@
-"""Folders of `transformers`: what the files beside a model say, in the order of precedence of versions 4 and
-5.
+"""Reading folders of `transformers`: what the files beside a model say.
 
-For tokens, that is `added_tokens_decoder` in tokenizer_config.json; only without it, special_tokens_map.json
-and added_tokens.json. A tokenizer.json adds its own. For bos and eos around texts, a tokenizer.json comes
-first, as in transformers 5. For chat templates, files named .jinja come first, and hide all others.
+Where several files say the same thing, precedence is as in versions 4 and 5. Tokens come from
+`added_tokens_decoder` in tokenizer_config.json, or, if it has none, from special_tokens_map.json and
+added_tokens.json. A tokenizer.json adds its own tokens. Whether bos and eos go around texts, a tokenizer.json
+decides first, as in transformers 5. Chat templates come from files named .jinja; if there are any, all others
+are ignored.
 
-`cpbpe.tokenizer.folders` puts the model and what is said beside it together, because that needs to know which
-tokens are pieces; `folder_writing` makes all files of a folder.
+`cpbpe.tokenizer.folders` combines the model with what is said here, because for that one has to know which
+tokens are pieces. `folder_writing` writes all files of a folder.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TEMPLATES = "additional_chat_templates"
 OLD_TEMPLATE = "chat_template.json"
 
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-"""The parts that transformers knows, in the order in which it adds their tokens."""
+"""The roles that transformers knows, in the order in which it adds their tokens."""
 _SUFFIX = "_token"
 _LISTS = ("additional_special_tokens", "extra_special_tokens")
 _SWITCHES = ("add_bos_token", "add_eos_token", "legacy", "add_prefix_space")
@@ -50,17 +51,17 @@ _KNOWN = {
     *("special_tokens_map_file", "tokenizer_file", "vocab_file", "is_local", "local_files_only", "use_fast"),
     *("transformers_version", "_commit_hash", "name_or_path"),
 }
-"""What is kept, and what says nothing about tokens."""
+"""The members that are kept, and those that say nothing about tokens."""
 _DEFAULTS = {
     **dict.fromkeys(("clean_up_tokenization_spaces", "spaces_between_special_tokens"), False),
     **dict.fromkeys(("use_default_system_prompt", "split_special_tokens"), False),
     **dict.fromkeys(("padding_side", "truncation_side"), "right"),
     "init_inputs": [],
 }
-"""What goes without saying."""
+"""Members with the values that change nothing."""
 _MOST_DIGITS = 10
 _HUGE = 10**15
-"""A length that means: no limit."""
+"""Lengths above this mean that there is no limit."""
 
 
 @dataclass
@@ -68,37 +69,37 @@ class FolderSettings:
     """What the files beside a model say."""
 
     tokens: dict[int, str] = field(default_factory=dict)
-    """Tokens by their ids: added ones, and pieces that are called special."""
+    """Tokens by their ids: added ones, and pieces that the files call special."""
     roles: dict[str, str] = field(default_factory=dict)
-    """Which token has which part."""
+    """The token for each role."""
     extra: dict[str, None] = field(default_factory=dict)
     """Other special tokens, which may have no ids yet."""
     options: dict[str, bool] = field(default_factory=dict)
-    """The options of encoding that the files ask for, whether or not they are the usual ones."""
+    """The encoding options that the files ask for, even if these are the defaults."""
     prefix_space: bool | None = None
-    """Whether the model has a dummy prefix, if that is said."""
+    """Whether the model has a dummy prefix; None if the files do not say it."""
     chat_templates: dict[str, str] = field(default_factory=dict)
-    """The templates of conversations, by name."""
+    """The chat templates, by name."""
     is_legacy_lost: bool = False
     """See `is_legacy_lost`."""
     tokenizer_class: str = ""
-    """The class of transformers that the folder is for, if it is said."""
+    """The class of transformers that the folder is for; "" if the files do not say it."""
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The flags of tokens, as `Carried.tokens` has them."""
     stops: list[int] = field(default_factory=list)
-    """The ids that end what is generated."""
+    """The ids that end generation."""
     notes: list[str] = field(default_factory=list)
     """What cannot be kept."""
 
 
 def read_settings(folder: str, main: str) -> FolderSettings:
-    """What the files of a folder say beside its model, the file `main`. Those that are missing say nothing.
+    """Return what the files of a folder say in addition to its model, the file `main`. Any may be missing.
 
-    A ModelError has the name of a file that cannot be read, and says what is wrong with it.
+    If a file cannot be read, a ModelError names it, and says what is wrong with it.
     """
     found = FolderSettings()
     config = _object(folder, CONFIG)
-    # 1. Tokens, and which part each has.
+    # 1. Tokens, and the role of each.
     _read_config(found, config, _file(folder, CONFIG))
     if "added_tokens_decoder" not in config:
         _read_legacy(found, folder)
@@ -136,7 +137,7 @@ def _read_config(found: FolderSettings, config: Json, file: JsonFile) -> None:
 
 
 def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
-    """The members that name a token, and the lists of tokens."""
+    """Read the members that name a token, and the lists of tokens."""
     for key, token in content.items():
         role = key.removesuffix(_SUFFIX)
         if role != key and not isinstance(token, bool) and key not in _SWITCHES:
@@ -165,7 +166,7 @@ def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
 
 
 def _read_legacy(found: FolderSettings, folder: str) -> None:
-    """The files that transformers reads if tokenizer_config.json does not list the tokens."""
+    """Read the files that transformers uses if tokenizer_config.json does not list the tokens."""
     _read_named(found, _object(folder, TOKENS), _file(folder, TOKENS))
     file = _file(folder, ADDED)
     for text, id in _object(folder, ADDED).items():
@@ -185,13 +186,13 @@ def _add(found: FolderSettings, id: int, token: Any, what: str, file: JsonFile) 
 
 
 def _keep_flags(found: FolderSettings, token: Any, text: str, file: JsonFile) -> None:
-    """The flags of a token that is called special, unless those of its id are known, which come first."""
+    """Keep the flags of a token that is listed as special, unless its entry by id has given some before."""
     if isinstance(token, dict):
         found.flags.setdefault(text, _flags({**token, "special": True}, file))
 
 
 def _flags(token: dict[str, Any], file: JsonFile) -> tuple[str, ...]:
-    """Flags as the class of transformers understands them that is built on sentencepiece."""
+    """Return flags as transformers' class that is built on sentencepiece understands them."""
     with importing:
         from cpbpe.model.formats.tokenizer_json.added import flags_of
     try:
@@ -201,12 +202,12 @@ def _flags(token: dict[str, Any], file: JsonFile) -> tuple[str, ...]:
 
 
 def _content(token: Any, what: str, file: JsonFile) -> str:
-    """The text of a token, which may be an object with more about it."""
+    """Return the text of a token, which may be given as an object."""
     text = token.get("content") if isinstance(token, dict) else token
     if not isinstance(text, str) or not text:
         file.wrong(f"{what} must be a token, and is {file.shown(token)}")
     file.valid(text, f"{what}, {file.shown(text)},")
-    return text.removeprefix("\0") or text  # see `names` of tokenizer_json
+    return text.removeprefix("\0") or text  # see `tokenizer_json.merging.Names`
 
 
 # --- Options --------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def _read_switches(found: FolderSettings, config: Json, file: JsonFile) -> None:
 def is_legacy_lost(config: Json) -> bool:
     """Whether transformers 5 puts no prefix after a special token, whatever the tokenizer.json says.
 
-    Its class for Llama makes the pre-tokenizer anew from the option `legacy`, which it does not save.
+    Its class for Llama rebuilds the pre-tokenizer from the option `legacy`, which it does not save.
     """
     name = config.get("tokenizer_class")
     is_llama = name in ("LlamaTokenizer", "LlamaTokenizerFast")
@@ -238,7 +239,7 @@ def is_legacy_lost(config: Json) -> bool:
 
 
 def _read_tokenizer_json(found: FolderSettings, folder: str) -> None:
-    """The tokens of a tokenizer.json beside the model, and what it puts around texts."""
+    """Read the tokens of a tokenizer.json beside the model, and what it puts around texts."""
     file = _file(folder, TOKENIZER)
     try:
         with open(file.problem, "rb") as opened:
@@ -307,7 +308,7 @@ def _template_files(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _templates(given: Any, file: JsonFile) -> Iterator[tuple[str, str]]:
-    """The templates in a member: one, an object of them, or a list of objects with names."""
+    """Yield the templates in a member, with names: it is one, an object of them, or a list of objects."""
     if isinstance(given, str):
         yield "default", file.valid(given, "chat_template")
         return
@@ -327,7 +328,7 @@ def _templates(given: Any, file: JsonFile) -> Iterator[tuple[str, str]]:
 
 
 def _note_the_rest(found: FolderSettings, config: Json, file: JsonFile) -> None:
-    """What the files say that has no place here."""
+    """Add a note about what the files say that cannot be kept."""
     rest = {
         key: value
         for key, value in config.items()
@@ -344,12 +345,12 @@ def _note_the_rest(found: FolderSettings, config: Json, file: JsonFile) -> None:
 
 
 def _file(folder: str, name: str) -> JsonFile:
-    """A file of the folder, in errors."""
+    """Return a file of the folder, for reading it and for errors."""
     return JsonFile(os.path.join(folder, name), as_json)
 
 
 def _object(folder: str, name: str) -> Json:
-    """The object in a file; empty if there is no such file."""
+    """Return the object in a file; an empty one if there is no such file."""
     file = _file(folder, name)
     try:
         with open(file.problem, "rb") as opened:
@@ -361,8 +362,8 @@ def _object(folder: str, name: str) -> Json:
 
 # --- What a tokenizer.json says before its vocabulary ---------------------------------------------
 #
-# The vocabulary takes far longer to read than the rest, and the library writes `model` last. So a file beside
-# a `.model` can tell its added tokens, and what it puts around texts, at the cost of its first kilobytes.
+# The vocabulary takes far longer to read than the rest, and the library writes `model` last. So for the added
+# tokens, and for what goes around texts, reading the first kilobytes of a file is enough.
 
 _PART = 1 << 16
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -373,7 +374,7 @@ class _Incomplete(Exception):  # noqa: N818  # nothing went wrong
 
 
 def json_head(file: BinaryIO) -> dict[str, Any]:
-    r"""The members of the object in a file, up to `model`. A ValueError says that it is not JSON.
+    r"""Return the members of the object in a file, up to `model`; a ValueError if it is not JSON.
 
     >>> from io import BytesIO
     >>> json_head(BytesIO(b'{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab"'))
@@ -384,7 +385,7 @@ def json_head(file: BinaryIO) -> dict[str, Any]:
     while True:
         part = file.read(size)
         data += part
-        size = len(data)  # so that the file is not read again and again from its beginning
+        size = len(data)  # double the size each time, because each attempt parses from the beginning
         try:
             return _members(_text(data, complete=not part))
         except _Incomplete:
@@ -394,7 +395,7 @@ def json_head(file: BinaryIO) -> dict[str, Any]:
 
 def _text(data: bytes, complete: bool) -> str:
     text = data.decode("utf-8-sig", errors="replace" if not complete else "strict")
-    # A character that was cut off in the middle looks like a broken one.
+    # The last character may be cut off, and then looks like a broken one.
     return text if complete else text.rstrip("\ufffd")
 
 
@@ -431,7 +432,7 @@ def _value(text: str, at: int) -> tuple[Any, int]:
 
 
 def _after(text: str, at: int, mark: str) -> int:
-    """The place after a mark."""
+    """Check that a mark is at this place, and return the place after it."""
     at = _skipped(text, at)
     if _peek(text, at) != mark:
         raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)

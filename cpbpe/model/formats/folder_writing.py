@@ -34,47 +34,47 @@ from cpbpe.spelling import given
 
 MODEL = "tokenizer.model"
 MODEL_OF_BERT = "spiece.model"
-"""Under this name BertGenerationTokenizer looks for the model."""
+"""The name under which BertGenerationTokenizer looks for the model."""
 
 OURS = (MODEL, TOKENIZER, CONFIG, TOKENS, ADDED, TEMPLATE)
-"""What a folder may hold: what is not written, and is there from another model, would be read with it."""
+"""The files that a folder may hold. Those of another model that are already there would be read with it."""
 
 _HUGE = 1000000000000000019884624838656
-"""How transformers writes that there is no longest text."""
+"""How transformers writes that the length of texts is not limited."""
 _TEMPLATE_NAME = re.compile(r"[\w.+-]+")
 _USUAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 
 
 @dataclass(frozen=True)
 class WrittenFolder:
-    """The files of a folder, and what is not the same with them."""
+    """The files of a folder, and how they differ from the model."""
 
     files: Mapping[str, bytes]
     """Their names and contents."""
     differences: tuple[Difference, ...] = ()
     """Why some texts get other ids; empty if there is no such text."""
     notes: tuple[str, ...] = ()
-    """What is not kept, or done in another way."""
+    """What is not kept, or done differently."""
 
 
 @dataclass
 class _Names:
-    """What tokens are called in the files."""
+    """The names of tokens in the files."""
 
     roles: dict[str, str] = field(default_factory=dict)
-    """The token of each part."""
+    """The token for each role."""
     special: dict[int, str] = field(default_factory=dict)
     """The tokens that texts are searched for: CONTROL pieces, added tokens, and pieces with flags."""
 
     def extra(self, spec: ModelSpec) -> list[str]:
-        """Those that are special and have no part."""
+        """Return the special tokens that have no role."""
         others = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}
         others.update(self.roles.values())
         return [text for text in self.special.values() if text not in others]
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
-    """The files of a folder for a model.
+    """Return the files of a folder for a model.
 
     If no tokenizer.json is exactly this model, there is none, and transformers is told to use sentencepiece;
     with `allow_differences`, there is one, and what differs is listed in the result. A byte-level model is
@@ -102,7 +102,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
             token["id"]: token["content"] for token in json_head(BytesIO(written.data))["added_tokens"]
         }
     names = _Names(_roles(spec, special), special)
-    # 2. What is said beside it.
+    # 2. What the other files say.
     config = _config(spec, names, has_json=TOKENIZER in files)
     files[CONFIG] = _json(config)
     extra = names.extra(spec)
@@ -112,7 +112,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
         files[ADDED] = _json({text.decode(): id for text, id in spec.added})
     for name, template in spec.carried.chat_templates.items():
         files[_template_file(name)] = template.encode()
-    # 3. What that does not say.
+    # 3. Notes about what no file says.
     if spec.carried.options.get("prefix_after_special") is False and TOKENIZER in files:
         notes.append(
             "the model asks for no dummy prefix after special tokens (prefix_after_special), and the "
@@ -128,7 +128,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
 
 
 def left_behind(folder: str, files: Collection[str]) -> list[str]:
-    """The files in a folder that would be read with a model, and are not among its own files."""
+    """Return the files in a folder that would be read with a model but are not among its own files."""
     others = [os.path.join(folder, name) for name in OURS]
     templates = os.path.join(folder, TEMPLATES)
     if os.path.isdir(templates):
@@ -137,10 +137,11 @@ def left_behind(folder: str, files: Collection[str]) -> list[str]:
 
 
 def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
-    """Raise the error if the class that uses sentencepiece would not do, either.
+    """Raise the error if the class that uses sentencepiece would give other ids, too.
 
-    It asks sentencepiece for pieces as text, and looks these up. So it finds pieces in unknown text that
-    sentencepiece itself never finds there. (CONTROL pieces, too; but these it finds in every text anyway.)
+    This class asks sentencepiece for pieces as text, and looks up their ids. So, if unknown text is spelled
+    like a piece, it gets the id of that piece, which sentencepiece itself would never give it. (That goes for
+    CONTROL pieces, too, but the class finds these in every text anyway.)
     """
     rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
     unused = [text for text, type in rows if type == PieceType.UNUSED and not spec.byte_fallback]
@@ -174,7 +175,7 @@ def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
 
 
 def _special(spec: ModelSpec) -> dict[int, str]:
-    """The special tokens by their ids, with those that are text."""
+    """Return the special tokens by their ids, except for pieces that are not UTF-8."""
     control = (
         (id, text) for id, text in enumerate(spec.pieces.texts) if spec.pieces.types[id] == PieceType.CONTROL
     )
@@ -192,7 +193,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _roles(spec: ModelSpec, special: Mapping[int, str]) -> dict[str, str]:
-    """Which token has which part."""
+    """Return the token for each role."""
     found = {}
     for role, id in (("bos", spec.bos_id), ("eos", spec.eos_id), ("pad", spec.pad_id)):
         if id is not None and id in special:

@@ -1,12 +1,11 @@
 r"""The two files of GPT-2: `encoder.json` and `vocab.bpe`, which others call `vocab.json` and `merges.txt`.
 
-The first is an object with the id of each piece, the second has a pair in each line, the first to be merged
-first. Both spell bytes as letters (see `cpbpe/text/utf8.py`). RoBERTa, Whisper and Qwen have the same
-two files.
+The first is an object with the id of each piece. The second has a pair in each line, in the order of merging.
+Both spell bytes as letters (see `cpbpe/text/utf8.py`). RoBERTa, Whisper and Qwen have the same two files.
 
-Together they are one model. Wherever a model is the bytes of one file, it is both: the first, then the
-second. They say neither by which pattern texts are cut nor which tokens are special. GPT-2's pattern is
-taken, unless another one is given; and tokens that no pair makes are special.
+Together they are one model. Where other formats have the bytes of one file, this one has those of both, the
+first and then the second. They say neither by which pattern texts are cut nor which tokens are special.
+GPT-2's pattern is assumed, unless another one is given, and tokens that no pair makes are special.
 
 >>> tokens = [*LETTERS.values(), "Ġt", "<|end|>"]
 >>> data = joined(json.dumps({token: id for id, token in enumerate(tokens)}).encode(), "Ġ t\n".encode())
@@ -52,7 +51,7 @@ from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.utf8 import LETTERS, all_from_letters, from_letters, is_spelled, to_letters
 
 _USUAL = "gpt2"
-"""The pattern that is taken."""
+"""The pattern that is assumed."""
 _END_OF_WORD = "</w>"
 _END = "<|endoftext|>"
 _VERSION = "#version"
@@ -62,12 +61,12 @@ _VERSION = "#version"
 
 
 def joined(ids: bytes, merges: bytes) -> bytes:
-    """Both files as the bytes of one."""
+    """Return both files as the bytes of one."""
     return ids.rstrip() + b"\n" + merges
 
 
 def files(path: str, data: bytes) -> dict[str, bytes]:
-    r"""Both files with their paths: `path` names one of them, or the folder for both.
+    r"""Return both files by path: `path` names one of them, or the folder for both.
 
     >>> list(files("my/vocab.bpe", b"{}\n")), list(files("my", b"{}\n"))
     (['my/encoder.json', 'my/vocab.bpe'], ['my/vocab.json', 'my/merges.txt'])
@@ -84,7 +83,7 @@ def files(path: str, data: bytes) -> dict[str, bytes]:
 
 
 def paths(path: str) -> tuple[str, str] | None:
-    """The paths of both files, if a path has the name of one of them.
+    """Return the paths of both files if a path has the name of one of them; None otherwise.
 
     >>> paths("a/my-merges.txt"), paths("tokenizer.json")
     (('a/my-vocab.json', 'a/my-merges.txt'), None)
@@ -100,7 +99,9 @@ def paths(path: str) -> tuple[str, str] | None:
 
 
 def with_partner(path: str, data: bytes) -> bytes:
-    """One of the two files together with the one beside it. A file of another name stays alone."""
+    """Join one of the two files with the other one, which is beside it. A file of another name is returned
+    as it is.
+    """
     pair = paths(path)
     if pair is None or (path == pair[0] and not is_ids(data)):
         return data
@@ -119,7 +120,7 @@ def with_partner(path: str, data: bytes) -> bytes:
 
 
 def listed_names(place: int) -> str:
-    """The names of the first or second file, for a message."""
+    """Return the names of the first or the second file, for a message."""
     return " or ".join(pair[place] for pair in PAIRS)
 
 
@@ -127,7 +128,7 @@ def listed_names(place: int) -> str:
 
 
 def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> ReadModel:
-    """The model in both files, one after the other."""
+    """Return the model in both files, which follow one another in `data`."""
     # 1. What the files say.
     ids, merges = _halves(data)
     letters = set(LETTERS.values())
@@ -166,13 +167,13 @@ def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINT
     rows = {ids[token]: (piece, scores[token]) for token, piece in pieces.items()}
     ends = ("", _END if _END in special else "")
     spec = assembled(rows, special, splitter=splitter, ends=ends, whole=False)
-    # 4. What was taken for granted.
+    # 4. What was assumed.
     notes, assumptions = _taken(hints, pieces.values())
     return ReadModel(spec, tuple(differences), notes, assumptions)
 
 
 def _halves(data: bytes) -> tuple[dict[str, int], str]:
-    """The ids of all tokens, and the second file."""
+    """Return the ids of all tokens, and the text of the second file."""
     if not is_ids(data):
         raise ModelError(
             f"this is the file of merges ({listed_names(1)}), one half of a byte-level model; the other half "
@@ -228,11 +229,11 @@ def _checked(content: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _pairs(merges: str, ids: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The pairs in the second file. Every line is one, or the files are refused."""
+    """Return the pairs in the second file. If a line is not a pair, the files are refused."""
     pairs: dict[tuple[str, str], int] = {}
     for number, line in enumerate(merges.split("\n"), 1):
         line = line.removesuffix("\r")
-        if not line or line.startswith(_VERSION):  # (tokenizers passes over such lines, wherever they are)
+        if not line or line.startswith(_VERSION):  # (tokenizers skips such lines, wherever they are)
             continue
         left, _, right = line.partition(" ")
         pair = left, right
@@ -268,7 +269,7 @@ def _short(value: object) -> str:
 
 
 def _taken(hints: Hints, pieces: Collection[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is said about a pattern that was not given: a note, or a warning if it cannot be the right one."""
+    """Return what to say if no pattern was given: a note, or an assumption if GPT-2's must be wrong."""
     if hints.pattern is not None:
         return (), ()
     says = "the two files do not say by which pattern texts are cut; GPT-2's is taken"
@@ -280,15 +281,15 @@ def _taken(hints: Hints, pieces: Collection[bytes]) -> tuple[tuple[str, ...], tu
 
 
 _PARTS = ("'l", "'v", "'r")
-"""The parts of the endings 'll, 've and 're. No other piece of a model is cut by the pattern of its training,
-if that is GPT-2's: all its other chunks consist of one kind of character, and perhaps a space in front."""
+"""The beginnings of the endings 'll, 've and 're. If a model was trained with GPT-2's pattern, the pattern
+cuts no other piece of it: all other chunks are of one kind of character, perhaps with a space in front."""
 
 
 # --- Writing --------------------------------------------------------------------------------------
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """Both files of a byte-level model, as GPT-2's are written."""
+    """Return both files of a byte-level model, written like GPT-2's."""
     if spec.alphabet != "bytes":
         raise ConversionError(
             f"{' and '.join(PAIRS[0])} hold a byte-level model, and this one is made of characters; "
@@ -318,7 +319,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 
 def _differences(spec: ModelSpec, listed: Listed, special: list[str]) -> Iterator[Difference]:
-    """Yield what a program does in another way that reads the files, and what they cannot say."""
+    """Yield what a program that reads the files does differently, and what they cannot say."""
     yield from unsaid(spec)
     yield from listed.differences("a list of pairs")
     if listed.unmade:
@@ -342,5 +343,5 @@ def _differences(spec: ModelSpec, listed: Listed, special: list[str]) -> Iterato
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with the files."""
+    """Return what is wrong with the written files; "" if nothing is."""
     return wrong_pairs(spec, written, read(written.data, allow_differences=True).spec)

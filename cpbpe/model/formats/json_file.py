@@ -1,4 +1,4 @@
-"""Files of JSON, as values of the expected types; errors say what is wrong, and where."""
+"""Reads JSON files, and checks that values have the expected types. Errors say what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SHOWN = 60
 
 
 def as_json(value: object) -> str:
-    """A value as JSON."""
+    """Return a value as JSON."""
     return json.dumps(value, ensure_ascii=True, default=repr)
 
 
 class JsonFile(NamedTuple):
-    """A file, or all files of a kind."""
+    """A JSON file, or all JSON files of one kind, for reading them and for errors about them."""
 
     problem: str
     """How errors begin, for example with the path of the file."""
@@ -32,14 +32,14 @@ class JsonFile(NamedTuple):
         raise ModelError(f"{self.problem}: {problem}", library=library)
 
     def shown(self, value: object) -> str:
-        """A value in a message, not too long."""
+        """Return a value as messages show it, shortened if necessary."""
         text = self.spelled(value)
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
     # --- All of it --------------------------------------------------------------------------------
 
     def parsed(self, data: bytes, *, unique: bool = False) -> Json:
-        """The object in the file. `unique`: refuse an object that has a name twice."""
+        """Return the object in the file. With `unique`, an object that has a name twice is refused."""
         try:
             content = json.loads(
                 self.text(data.removeprefix(b"\xef\xbb\xbf")),
@@ -69,7 +69,7 @@ class JsonFile(NamedTuple):
         return made
 
     def text(self, data: bytes) -> str:
-        """Bytes as text."""
+        """Decode bytes as text."""
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -80,21 +80,24 @@ class JsonFile(NamedTuple):
     def member(
         self, holder: Mapping[str, Any], key: str, kind: type[T], where: str, default: T | None = None
     ) -> T:
-        """A member of an object. If it is missing or null, the default; without one it must be there."""
+        """Return a member of an object, or the default if it is missing or null.
+
+        Without a default, a missing member is an error.
+        """
         value = holder.get(key)
         if value is None and default is not None:
             return default
         return self.typed(value, kind, f"{where}.{key}" if where else key)
 
     def typed(self, value: Any, kind: type[T], where: str) -> T:
-        """A value that must be of a type."""
+        """Return a value, after checking its type."""
         if type(value) is not kind:
             found = "missing" if value is None else f"{self._kind(value)}, {self.shown(value)}"
             self.wrong(f"{where} must be {_NAMES[kind]}, and is {found}")
         return value
 
     def valid(self, text: str, what: str) -> str:
-        """A text without half of a surrogate pair, which JSON can spell, and no file of ours can hold."""
+        """Return a text, after checking that it has no half of a surrogate pair, which JSON can spell."""
         try:
             text.encode()
         except UnicodeEncodeError:

@@ -1,12 +1,13 @@
 """llama2.c's `tokenizer.bin`: the scores and texts of a model's pieces, for a program in C.
 
-A file is the length of the longest text, and for each piece its score (float32), the length of its text and
-the text, all numbers with 32 bits, little-endian. There is nothing that marks it, and no number of pieces.
+A file has the length of the longest text, and then for each piece its score (float32), the length of its text
+and the text. All numbers have 32 bits, little-endian. Nothing marks the format, and the number of pieces is
+not stored.
 
 The text is what the program prints: spaces instead of U+2581, and line feeds around bos and eos. Types and
 settings are not stored, because the program knows only one kind of model, Llama's: text as it is, with a
-space in front, and byte fallback. Its BYTE pieces are those from id 3 on. (The first versions of its exporter
-wrote these as the bytes themselves.)
+space in front, and byte fallback. The BYTE pieces have the ids from 3 on. (The first versions of the
+program's exporter wrote these pieces as the characters U+0000 to U+00FF.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cpbpe.text.utf8 import SPACE
 
 _FIRST_BYTE = 3
 _ENDS = {b"\n<s>\n": b"<s>", b"\n</s>\n": b"</s>"}
-"""How bos and eos are stored, whatever the model calls them."""
+"""How bos and eos are stored, whatever their names in the model."""
 _UNKNOWN = b"<unk>"
 _LEAST = -1e10
 """The program merges no piece with this score or a lower one."""
@@ -36,10 +37,10 @@ _BYTE = re.compile(rb"<0x[0-9A-F]{2}>")
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a `tokenizer.bin`, as the program uses it."""
+    """Return the model in a `tokenizer.bin`, as the program uses it."""
     texts, scores = _columns(data)
     notes = []
-    # 1. What the texts were before they were made to be printed.
+    # 1. The texts as they were before the exporter changed them for printing.
     first = _FIRST_BYTE
     if texts[first : first + 256] == [chr(byte).encode() for byte in range(256)]:
         texts[first : first + 256] = validity.BYTE_PIECES
@@ -95,7 +96,7 @@ def _columns(data: bytes) -> tuple[list[bytes], array[float]]:
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """The `tokenizer.bin` with which the program gives the ids of sentencepiece, or a ConversionError."""
+    """Return the `tokenizer.bin` with which the program gives the ids of sentencepiece, or raise an error."""
     if spec.alphabet == "bytes":
         raise ConversionError(
             "a tokenizer.bin holds pieces of text, and this model is byte-level: its pieces are bytes"
@@ -119,7 +120,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 
 def _printed(spec: ModelSpec) -> tuple[list[bytes], list[Difference], list[str]]:
-    """The texts as they are stored."""
+    """Return the texts as they are stored, with differences and notes."""
     differences, notes = [], []
     texts = [text.replace(SPACE, b" ") for text in spec.pieces.texts]
     ends = {spec.bos_id: b"\n<s>\n", spec.eos_id: b"\n</s>\n"}
@@ -163,7 +164,7 @@ def _of_settings(spec: ModelSpec) -> list[Difference]:
 
 
 def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
-    """What llama2.c finds in texts and sentencepiece does not, or the other way round."""
+    """Return the differences in what llama2.c and sentencepiece find in texts."""
     found = []
     if spec.pieces.texts[_FIRST_BYTE : _FIRST_BYTE + 256] != validity.BYTE_PIECES or not spec.byte_fallback:
         found.append(Difference("llama2.c takes the pieces 3 to 258 for the bytes of unknown characters"))
@@ -197,7 +198,10 @@ def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file. (The names of CONTROL pieces, and that of the UNKNOWN one, may be lost.)"""
+    """Return what is wrong with a written file; "" if nothing is.
+
+    (The names of CONTROL pieces and of the UNKNOWN piece are not compared, because they may be lost.)
+    """
     again = read(written.data, allow_differences=True).spec
     if written.differences:
         return ""

@@ -1,10 +1,10 @@
-r"""minbpe's two files, those of the code of Andrej Karpathy's lecture "Let's build the GPT Tokenizer".
+r"""The two files of minbpe, the code of Andrej Karpathy's lecture "Let's build the GPT Tokenizer".
 
-`.model` is what its `load` reads: the line `minbpe v1`, the pattern, the number of special tokens, each of
+minbpe's `load` reads the `.model`: the line `minbpe v1`, the pattern, the number of special tokens, each of
 them with its id, and the pairs that were merged. The merges have the ids 256, 257, ..., which are not
 written; the ids below are the bytes.
 
-`.vocab` is for people: each piece in brackets with its id, and before it the two that it was made of.
+The `.vocab` is for people: each piece in brackets with its id, after the two pieces that it was made of.
 
 >>> print("\n".join(vocab_lines({97: b"a", 256: b"aa"}, {(97, 97): 256})))
 [a] 97
@@ -52,7 +52,7 @@ class Model(NamedTuple):
     """What a `.model` file holds."""
 
     pattern: str
-    """The pattern that cuts texts; the empty one leaves them whole."""
+    """The pattern that cuts texts; with an empty one, a text is one chunk."""
     special_tokens: dict[str, int]
     """The ids of special tokens."""
     merges: dict[Pair, int]
@@ -63,7 +63,7 @@ class Model(NamedTuple):
 
 
 def parsed(text: str, name: str = "the file") -> Model:
-    """What the text of a `.model` file holds; or a ModelError with the line. `name` is what it is called."""
+    """Parse the text of a `.model` file; a ModelError names a wrong line. `name` is the file in messages."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[0].strip() != VERSION:
         raise ModelError(f"{name} does not begin with the line {VERSION!r}, but with {lines[0][:40]!r}")
@@ -72,7 +72,7 @@ def parsed(text: str, name: str = "the file") -> Model:
     at = 1
 
     def fields(count: int, expected: str) -> list[str]:
-        """The fields of the next line; the last one is a number."""
+        """Return the fields of the next line, the last of which must be a number."""
         nonlocal at
         at += 1
         found = lines[at].split() if at < len(lines) else []
@@ -100,12 +100,12 @@ def parsed(text: str, name: str = "the file") -> Model:
 
 
 def _is_number(text: str) -> bool:
-    """Whether a text is a number of a size that ids can have."""
+    """Whether a text is a number that is not too large for an id."""
     return text.isdecimal() and len(text) < 10
 
 
 def model_lines(model: Model) -> list[str]:
-    """The lines of a `.model` file; or an error about what it cannot hold.
+    """Return the lines of a `.model` file; a ValueError says what it cannot hold.
 
     >>> model_lines(Model("", {"<e>": 257}, {(97, 97): 256}))
     ['minbpe v1', '', '1', '<e> 257', '97 97']
@@ -134,7 +134,7 @@ def model_lines(model: Model) -> list[str]:
 
 
 def vocab_lines(vocab: Mapping[int, bytes], merges: Mapping[Pair, int]) -> list[str]:
-    """The lines of a `.vocab` file."""
+    """Return the lines of a `.vocab` file."""
     halves = {idx: pair for pair, idx in merges.items()}
     lines = []
     for idx, piece in vocab.items():
@@ -144,7 +144,7 @@ def vocab_lines(vocab: Mapping[int, bytes], merges: Mapping[Pair, int]) -> list[
 
 
 def vocab_of(merges: Mapping[Pair, int], special_tokens: Mapping[str, int] | None = None) -> dict[int, bytes]:
-    """The bytes of each id: those of the single bytes, of the merges, and of special tokens."""
+    """Return the bytes of each id: of single bytes, merges and special tokens."""
     vocab = {idx: bytes([idx]) for idx in range(BYTES)}
     for (left, right), idx in merges.items():
         vocab[idx] = vocab[left] + vocab[right]
@@ -154,7 +154,7 @@ def vocab_of(merges: Mapping[Pair, int], special_tokens: Mapping[str, int] | Non
 
 
 def replace_control_characters(s: str) -> str:
-    r"""The text with escapes for characters that are not printed: control characters, and unassigned ones.
+    r"""Return the text with escapes for characters that cannot be printed: controls, and unassigned ones.
 
     >>> replace_control_characters("a\tb")
     'a\\u0009b'
@@ -163,7 +163,7 @@ def replace_control_characters(s: str) -> str:
 
 
 def render_token(t: bytes) -> str:
-    r"""A piece as `.vocab` files show it; bytes that belong to no character are U+FFFD.
+    r"""Return a piece as `.vocab` files show it; bytes that belong to no character are U+FFFD.
 
     >>> render_token(b"a\n\xc3")
     'a\\u000a\ufffd'
@@ -175,7 +175,7 @@ def render_token(t: bytes) -> str:
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a `.model` file of minbpe."""
+    """Return the model in a `.model` file of minbpe."""
     try:
         model = parsed(data.decode(), "minbpe's file")
     except UnicodeDecodeError as error:
@@ -191,10 +191,10 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
 
 
 def spec_of(model: Model) -> tuple[ModelSpec, list[Difference]]:
-    """A model as a value, and where it has other ids; a ModelError says what cannot be a model here."""
+    """Return a model as a value, and the differences; a ModelError says what cannot be a model here."""
     pattern, special_tokens, merges = model
     _check_sizes(merges)
-    # 1. The pieces. Two pairs may make the same bytes, which have two ids then.
+    # 1. The pieces. In minbpe, two pairs may make the same bytes, which then have two ids.
     vocab = vocab_of(merges)
     ids: dict[bytes, int] = {}
     for id, piece in vocab.items():
@@ -220,8 +220,8 @@ def spec_of(model: Model) -> tuple[ModelSpec, list[Difference]]:
 
 
 def _check_sizes(merges: Mapping[Pair, int]) -> None:
-    """Refuse pieces that are too long before they are made: a few lines can double one as often as they
-    like.
+    """Refuse pieces that are too long before they are made. (In a few lines, a file can double a piece again
+    and again.)
     """
     sizes = dict.fromkeys(range(BYTES), 1)
     for (left, right), idx in merges.items():
@@ -236,7 +236,7 @@ def _check_sizes(merges: Mapping[Pair, int]) -> None:
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """The `.model` file of a byte-level model; see `files` for the other one."""
+    """Return the `.model` file of a byte-level model. (`files` makes the `.vocab`.)"""
     if spec.alphabet != "bytes":
         raise ConversionError(
             "a file of minbpe holds a byte-level model, and this one is made of characters; sentencepiece's "
@@ -290,7 +290,7 @@ def _differences(spec: ModelSpec, listed: Listed) -> Iterator[Difference]:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file."""
+    """Return what is wrong with a written file; "" if nothing is."""
     again = read(written.data, allow_differences=True).spec
     wrong = wrong_pairs(spec, written, again)
     return wrong or ("" if written.differences else unlike(spec, again, "pattern"))
@@ -301,7 +301,7 @@ def _bytes(lines: Iterable[str]) -> bytes:
 
 
 def files(path: str, data: bytes) -> dict[str, bytes]:
-    r"""Both files with their paths: the `.model`, and the `.vocab` beside it.
+    r"""Return both files by path: the `.model`, and the `.vocab` beside it.
 
     >>> list(files("my.model", b"minbpe v1\n\n0\n"))
     ['my.model', 'my.vocab']

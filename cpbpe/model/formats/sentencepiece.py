@@ -1,7 +1,7 @@
 """Llama-style `.model` files: ModelProto messages, read into a `ModelSpec` and written from one.
 
-With `cpbpe.compat`, the only place that knows protobuf, which is imported when it is first needed. (Loading a
-model with the compiled core does not need it: the core reads the usual files itself, see
+Besides `cpbpe.compat`, this is the only place that uses protobuf. It is imported when it is first needed.
+(Loading a model with the compiled core does not need it: the core reads ordinary files by itself, see
 `cpbpe.engine.choice`.)
 """
 
@@ -43,7 +43,7 @@ _DEFAULT_NAMES = (b"<unk>", b"<s>", b"</s>", b"<pad>")
 
 @cache
 def messages() -> Any:
-    """The message classes of a model file, and with them protobuf."""
+    """Return the message classes of a model file. The first call imports protobuf."""
     with importing:
         from cpbpe.model.formats import model_pb2
     return model_pb2
@@ -51,7 +51,7 @@ def messages() -> Any:
 
 @cache
 def decode_error() -> type[Exception]:
-    """What protobuf raises for bytes that are not a message."""
+    """Return the exception that protobuf raises for bytes that are not a message."""
     with importing:
         from google.protobuf.message import DecodeError
     return DecodeError
@@ -61,7 +61,7 @@ def decode_error() -> type[Exception]:
 
 
 def read(data: bytes) -> ModelSpec:
-    """The model in a file. Anything but a BPE model is a ModelError; `validity` checks the pieces."""
+    """Return the model in a file; a ModelError if it is not a BPE model. (`validity` checks the pieces.)"""
     proto = _parse(data)
     trainer = proto.trainer_spec
     model_type = type(trainer).ModelType.Name(trainer.model_type)
@@ -80,17 +80,17 @@ def read(data: bytes) -> ModelSpec:
 
 
 def read_settings(data: bytes) -> Settings:
-    """The settings in a file that can be read. Its pieces, which take far longer, are not made."""
+    """Return the settings in a file that is known to be a model. Pieces, which take longest, are skipped."""
     return _settings(_parse(data))
 
 
 def read_carried(data: bytes) -> Carried:
-    """What a file that can be read says beside the model."""
+    """Return what a file that is known to be a model says in addition to the model."""
     return carried_of(_parse(data).Extensions[messages().carried]) if may_carry(data) else Carried()
 
 
 def spec_of_settings(settings: Settings) -> ModelSpec:
-    """The model without pieces that a file with these settings would describe."""
+    """Return the model, without pieces, that a file with these settings would describe."""
     proto = messages().ModelProto()
     _set(proto.trainer_spec, settings.trainer)
     _set(proto.normalizer_spec, settings.normalizer)
@@ -122,7 +122,7 @@ def _spec(proto: model_pb2.ModelProto, pieces: Pieces, file: bytes | None) -> Mo
 
 
 def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
-    """What the file of a byte-level model says about it."""
+    """Return the fields of a `ModelSpec` that only byte-level models have; none for other models."""
     extension = messages().byte_level
     if not proto.HasExtension(extension):
         return {}
@@ -141,10 +141,10 @@ def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
 
 
 def _added_token(data: bytes) -> tuple[bytes, int]:
-    """The text and the id of an added token. One that cannot be read is nothing, which no token can be.
+    """Return the text and the id of an added token. If it is damaged, the text is empty, which no token's is.
 
-    For sentencepiece the field does not exist. So a damaged one is no reason not to read the file; whoever
-    wants the tokens refuses it.
+    sentencepiece ignores this field. So a damaged one is no reason to refuse the file here; code that uses
+    the tokens refuses it.
     """
     token = messages().AddedToken()
     try:
@@ -163,7 +163,7 @@ def _settings(proto: model_pb2.ModelProto) -> Settings:
 
 
 def fields_of(message: Any) -> dict[str, Any]:
-    """The fields that are set in a message, with text as str. (Charsmaps stay bytes.)"""
+    """Return the fields that are set in a message, with text as str. (Charsmaps stay bytes.)"""
     return {field.name: _value(field, value) for field, value in message.ListFields()}
 
 
@@ -178,12 +178,12 @@ def _value(field: Any, value: Any) -> Any:
 
 
 def _text(value: bytes) -> str:
-    """Bytes as text that `_bytes` turns back into the same bytes, even if they are not UTF-8."""
+    """Decode bytes so that `_bytes` gives the same bytes back, even if they are not UTF-8."""
     return value.decode(errors="surrogateescape")
 
 
 def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> NormalizerSpec:
-    """A normalizer's options. `suffix` is an option of trainer_spec, and is passed in."""
+    """Return a normalizer's options. `suffix` is passed in because the file has it in trainer_spec."""
     return NormalizerSpec(
         name=proto.name.decode(errors="replace"),
         charsmap=proto.precompiled_charsmap,
@@ -195,7 +195,7 @@ def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> Norm
 
 
 def _parse(data: bytes) -> model_pb2.ModelProto:
-    """The message in a file; a ModelError says what the file is if that fails or if there are no pieces."""
+    """Return the message in a file. If it has no pieces or is none, a ModelError says what the file is."""
     if not data:
         raise ModelError("not a SentencePiece model: the data is empty (0 bytes)")
     proto: model_pb2.ModelProto = messages().ModelProto()
@@ -215,7 +215,7 @@ def _parse(data: bytes) -> model_pb2.ModelProto:
 
 
 def _where_it_breaks(data: bytes) -> str:
-    """Why the message could not be parsed: the file was cut off, or never was a model."""
+    """Return why the message could not be parsed: the file was cut off, or never was a model."""
     for begin, end, known in _fields(data):
         if not known:
             break
@@ -233,7 +233,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
     while at < len(data):
         length = shift = 0
         end = at + 1
-        while True:  # the length, seven bits a byte
+        while True:  # the length, seven bits per byte
             if end >= len(data):
                 length = max(length, 1)  # cut off inside the length itself
                 break
@@ -250,10 +250,10 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def write(spec: ModelSpec) -> bytes:
-    r"""The file of a model: the one it was read from, or a new one if that says something else.
+    r"""Return the file of a model: the one that it was read from, or a new one if the model has been changed.
 
-    A new one holds what sentencepiece would write: the fields of `settings`, corrected where the spec
-    differs from them, a score for every piece, and a type for each that is not NORMAL.
+    A new file holds what sentencepiece would write: the fields of `settings`, corrected where the spec
+    differs from them, a score for every piece, and a type for each piece that is not NORMAL.
 
     >>> from cpbpe.model.spec import Piece, PieceType
     >>> spec = ModelSpec(Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)]), unk_surface=b"?")
@@ -290,7 +290,7 @@ def write(spec: ModelSpec) -> bytes:
 
 
 def _serialized(message: Any) -> bytes:
-    """A message as bytes. Without memory, protobuf raises an error of its own, which does not say so."""
+    """Return a message as bytes. If memory runs out, protobuf's own error does not say so; this one does."""
     with importing:
         from google.protobuf.message import EncodeError
     try:
@@ -315,19 +315,21 @@ def _byte_level_bytes(spec: ModelSpec) -> bytes:
 
 
 def added_fields(tokens: Mapping[str, int]) -> bytes:
-    """Added tokens as bytes to append to a file: protobuf allows the fields of one message in parts."""
+    """Return added tokens as bytes to append to a file. (In protobuf, joined messages are one message.)"""
     return added_messages((text.encode(), id) for text, id in tokens.items())
 
 
 def carried_field(carried: Carried) -> bytes:
-    """What is carried beside a model as bytes to append to its file, likewise."""
+    """Return what a model carries as bytes to append to its file."""
     proto = messages().ModelProto()
     proto.Extensions[messages().carried] = _carried_bytes(carried)
     return _serialized(proto)
 
 
 def changed_fields(names: Mapping[str, bytes], add_dummy_prefix: bool | None) -> bytes:
-    """Other special pieces ("bos", "eos", "pad") and another dummy prefix, likewise."""
+    """Return other names of special pieces ("bos", "eos", "pad") and another `add_dummy_prefix` as bytes to
+    append to a file.
+    """
     proto = messages().ModelProto()
     for role, piece in names.items():
         setattr(proto.trainer_spec, f"{role}_piece", piece)
@@ -346,7 +348,7 @@ def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpe
 
 
 def _correct(message: Any, name: str, value: object) -> None:
-    """Set a field unless the message says the same already, by its settings or by its default."""
+    """Set a field unless it has this value already, set or by default."""
     if getattr(message, name) != value:
         setattr(message, name, value)
 
@@ -370,15 +372,15 @@ def _bytes(text: str) -> bytes:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file."""
+    """Return what is wrong with a written file; "" if nothing is."""
     return unlike(spec, read(written.data), "all")
 
 
-# --- What is beside the model ---------------------------------------------------------------------
+# --- What is carried in addition to the model -----------------------------------------------------
 
 
 def _carried_bytes(carried: Carried) -> bytes:
-    """The content of the field; empty if there is nothing to say.
+    """Return the content of the field; empty if nothing is carried.
 
     >>> _carried_bytes(Carried({"add_bos": True}))
     b'{"options":{"add_bos":true}}'
@@ -390,10 +392,10 @@ def _carried_bytes(carried: Carried) -> bytes:
 
 
 def carried_of(data: bytes) -> Carried:
-    """What the field says.
+    """Read the content of the field.
 
-    Of a damaged one nothing is left: for sentencepiece the field does not exist, and no id depends on it.
-    Only `tokens` must be right, because texts are searched for these.
+    What is damaged is ignored, because sentencepiece ignores the field, and no id depends on it. Only damaged
+    `tokens` are an error, because texts are searched for these.
     """
     try:
         said = json.loads(data) if data else {}
@@ -410,11 +412,11 @@ def carried_of(data: bytes) -> Carried:
 
 
 _KINDS: dict[str, type] = {"options": bool, "roles": str, "chat_templates": str}
-"""What the values of each part are."""
+"""The type of the values in each part."""
 
 
 def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
-    """The flags of tokens; a ModelError if they are not what `_carried_bytes` writes."""
+    """Return the flags of tokens; a ModelError if they are not what `_carried_bytes` writes."""
     right = isinstance(given, dict) and all(
         # (A token has characters, and no half of a surrogate pair.)
         text.encode(errors="ignore").decode() == text != ""
@@ -436,18 +438,18 @@ def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
 # written in columns. (With an object of protobuf for each piece, writing a model took twice as long.)
 
 _ADDED, _ID = b"\xa2\xae\x14", b"\x10"
-"""What begins the field of a file that is an added token (field 41700), and in it that of the id."""
+"""The tags of the field of a file that is an added token (field 41700), and of the id in it."""
 _PIECE, _TEXT, _SCORE, _TYPE = b"\x0a", b"\x0a", b"\x15", b"\x18"
-"""What begins the field of a file that is a piece (its length follows), and in it the fields of the text (its
-length follows, too), the score (a float32) and the type (a number)."""
+"""The tags of the field of a file that is a piece (its length follows), and in it, of the text (its length
+follows, too), the score (a float32) and the type (a number)."""
 _SCORE_BYTES = 5
 """How many bytes the field of a score takes."""
 _USUAL = 100
-"""Texts of fewer bytes have their heads in a list."""
+"""For texts of fewer bytes, what comes before them is computed once per length."""
 
 
 def piece_messages(pieces: Pieces) -> bytes:
-    r"""The fields of a model file that hold its pieces.
+    r"""Return the fields of a model file that hold its pieces.
 
     >>> piece_messages(Pieces.of([(b"<s>", 0, PieceType.CONTROL), (b"ab", -1, PieceType.NORMAL)]))
     b'\n\x0c\n\x03<s>\x15\x00\x00\x00\x00\x18\x03\n\t\n\x02ab\x15\x00\x00\x80\xbf'
@@ -473,7 +475,7 @@ def piece_messages(pieces: Pieces) -> bytes:
 
 
 def added_messages(tokens: Iterable[tuple[bytes, int]]) -> bytes:
-    r"""The same for added tokens, of which there may be thousands, too.
+    r"""Return the fields of a model file that hold its added tokens, of which there may be thousands, too.
 
     >>> added_messages([(b"<x>", 300)])
     b'\xa2\xae\x14\x08\n\x03<x>\x10\xac\x02'
@@ -486,7 +488,7 @@ def added_messages(tokens: Iterable[tuple[bytes, int]]) -> bytes:
 
 
 def _scores(pieces: Pieces) -> bytearray:
-    """The field of every score, one after the other."""
+    """Return the fields of all scores, one after the other."""
     scores = array("f", pieces.scores)
     if sys.byteorder == "big":
         scores.byteswap()
@@ -498,13 +500,13 @@ def _scores(pieces: Pieces) -> bytearray:
 
 
 def _head(text: int, tail: int) -> bytes:
-    """What comes before a text of this many bytes that has this many after it."""
+    """Return what comes before a text of `text` bytes in its piece, if `tail` bytes follow it."""
     inner = _TEXT + _varint(text)
     return _PIECE + _varint(len(inner) + text + tail) + inner
 
 
 def _varint(number: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    """Return a number as protobuf writes it: seven bits per byte, the lowest first."""
     data = bytearray()
     while number > 0x7F:
         data.append(number & 0x7F | 0x80)

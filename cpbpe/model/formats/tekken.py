@@ -4,9 +4,9 @@
      "vocab": [{"rank": 0, "token_bytes": "AA==", "token_str": "..."}, ...],
      "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, ...]}
 
-Special tokens have the first ids, so the id of a piece is its rank plus their number. The list of them may be
-shorter than that: the others are called `<SPECIAL_20>` and so on. Files up to version v7 may have no list at
-all, because the tokens were the same for all. The vocabulary may be longer than what is used of it.
+Special tokens have the first ids, so the id of a piece is its rank plus the number of special tokens. Their
+list may be shorter than this number: the others are called `<SPECIAL_20>` and so on. Files up to version v7
+may have no list, because all models had the same tokens. The vocabulary may have more pieces than are used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cpbpe.text.split_patterns import name_of
 
 _WITHOUT_LIST = ("v1", "v2", "v3", "v7")
 VERSIONS = (*_WITHOUT_LIST, "v11", "v13", "v15")
-"""The versions that are known. They decide how conversations are written, not what ids a text has."""
+"""The known versions. The version decides how conversations are written, but not which ids a text gets."""
 
 _USUAL = (
     *("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"),
@@ -44,7 +44,7 @@ _OF_CONFIG = frozenset(
 _MOST = 1 << 24
 """More ids than any vocabulary has."""
 _MOST_SPECIAL = 1 << 16
-"""The same for special tokens, which need not be in the file."""
+"""More special tokens than any vocabulary has. (A file need not list them, so its size sets no limit.)"""
 
 
 _FILE = JsonFile("this tekken.json cannot be read", as_json)
@@ -55,9 +55,9 @@ _wrong, _shown = _FILE.wrong, _FILE.shown
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a file."""
+    """Return the model in a file."""
     content = _FILE.parsed(data)
-    # 1. What is there.
+    # 1. The members, and the version.
     config = content.get("config")
     if not isinstance(config, dict):
         _wrong("it has no config")
@@ -95,7 +95,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
 
 
 def _special_tokens(given: Any, count: int, version: str) -> list[tuple[str, bool]]:
-    """The special tokens by id, and whether each is a mark of control."""
+    """Return the special tokens by id, each with its `is_control`."""
     if given is None:
         if version not in _WITHOUT_LIST:
             _wrong(f"it has no special_tokens, which files of version {version} have")
@@ -170,7 +170,7 @@ def _notes(content: Mapping[str, Any], special: list[tuple[str, bool]], unused: 
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """The file of a byte-level model whose special tokens come before its pieces."""
+    """Return the file of a byte-level model whose special tokens come before its pieces."""
     if spec.alphabet != "bytes" or spec.splitter is None:
         raise ConversionError("a tekken.json holds a byte-level model with a pattern, and this is none")
     types = spec.pieces.types
@@ -227,5 +227,8 @@ def _text(piece: bytes) -> str | None:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file. Scores become ranks, in the same order."""
+    """Return what is wrong with a written file; "" if nothing is.
+
+    (Scores are not compared, because they become ranks, in the same order.)
+    """
     return unlike(spec, read(written.data).spec, "pieces", "pattern")

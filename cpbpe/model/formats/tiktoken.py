@@ -1,11 +1,12 @@
-"""`.tiktoken` files: the ranks of a byte-level vocabulary, a piece in a line, as tiktoken has them.
+"""`.tiktoken` files: the ranks of a byte-level vocabulary, one piece per line, as tiktoken has them.
 
     IQ== 0
     Ig== 1
 
-The bytes of a piece in base64, a space, and its rank, which is its id. The file says neither by which pattern
-texts are cut nor which special tokens there are. tiktoken has both in its code. Here the well-known files are
-recognized by a hash; for others they are given: `cpbpe.load(path, pattern="cl100k", special_tokens={...})`.
+Each line has the bytes of a piece in base64, a space, and its rank, which is its id. The file says neither by
+which pattern texts are cut nor which special tokens there are; tiktoken has both in its code. Here,
+well-known files are recognized by a hash. For other files, the user gives both:
+`cpbpe.load(path, pattern="cl100k", special_tokens={...})`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from cpbpe.spelling import advised
 
 
 def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINTS) -> ReadModel:
-    """The model in a file; if nothing is known of it, a ModelError says how to load it."""
+    """Return the model in a file. Without hints for a file that is not well-known, raise a ModelError."""
     if hints == NO_HINTS and known_ranks(data) is None:
         raise ModelError(
             "this is a file of ranks (.tiktoken), and none of the well-known ones. It says neither how texts "
@@ -52,9 +53,9 @@ def read(data: bytes, *, allow_differences: bool = False, hints: Hints = NO_HINT
 def spec_of(
     data: bytes, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> ModelSpec:
-    r"""The model in a file of ranks. What is not given is known if the file is well-known.
+    r"""Return the model in a file of ranks. If the file is well-known, nothing else need be given.
 
-    `pattern`: the name of a published one, or a regular expression; "": a text is one chunk.
+    `pattern` is the name of a published one, or a regular expression; with "", a text is one chunk.
 
     >>> file = write_ranks({bytes([byte]): byte for byte in range(256)} | {b"ab": 256})
     >>> spec = spec_of(file, "gpt2", {"<|endoftext|>": 257})
@@ -82,8 +83,8 @@ def spec_of(
 
 
 def _ranks(data: bytes) -> dict[bytes, int]:
-    """The rank of each piece. Every line is one, or the file is refused."""
-    # 1. All at once, which takes a fifth of the time. If anything is wrong, the lines say what.
+    """Return the rank of each piece. If a line has none, the file is refused."""
+    # 1. All at once, which takes a fifth of the time. If anything is wrong, reading by lines finds out what.
     if _LINES.fullmatch(data):
         words = data.split()
         with suppress(binascii.Error):
@@ -143,7 +144,7 @@ def _wrong(line: int, reason: str) -> ModelError:
 
 
 def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
-    r"""The file of some ranks.
+    r"""Return the file that holds some ranks.
 
     >>> write_ranks({b"!": 0, b"ab": 1})
     b'IQ== 0\nYWI= 1\n'
@@ -153,7 +154,7 @@ def write_ranks(ranks: Mapping[bytes, int]) -> bytes:
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    """The file of a byte-level model, whose ids are ranks: pieces must merge in the order of their ids."""
+    """Return the file of a byte-level model. Ids become ranks, so pieces must merge in the order of ids."""
     if spec.alphabet != "bytes":
         raise ConversionError(
             "a .tiktoken file holds the ranks of a byte-level model, and this one is made of characters"
@@ -178,7 +179,7 @@ def _normal_ranks(spec: ModelSpec) -> dict[bytes, int]:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file. Only the ranks are compared: nothing else is in it."""
+    """Return what is wrong with a written file; "" if nothing is. It has only ranks to compare."""
     return "" if _ranks(written.data) == _normal_ranks(spec) else "its ranks are not the same"
 
 
@@ -190,16 +191,16 @@ _PROMPT_END = "<|endofprompt|>"
 
 
 class Known(NamedTuple):
-    """What is known about a file of ranks besides."""
+    """What is known about a file of ranks that it does not say itself."""
 
     pattern: str
     """The name of its pattern."""
     special_tokens: Mapping[str, int]
     """Its special tokens."""
     begin: str = ""
-    """That of them which begins a text."""
+    """The special token that begins a text."""
     end: str = _END
-    """That of them which ends a text."""
+    """The special token that ends a text."""
 
 
 def _numbered(first: int, *tokens: str) -> dict[str, int]:
@@ -267,9 +268,9 @@ _WELL_KNOWN: dict[str, Known] = {
         "qwen2", _numbered(151643, *_QWEN)
     ),
 }
-"""By the SHA-256 of the file."""
+"""What is known about well-known files, by their SHA-256."""
 
 
 def known_ranks(data: bytes) -> Known | None:
-    """What is known about a file of ranks besides; None if it is not a well-known one."""
+    """Return what is known about a file of ranks; None if it is not a well-known one."""
     return _WELL_KNOWN.get(sha256(data).hexdigest())

@@ -12,33 +12,33 @@ from cpbpe.model.spec import ModelSpec, Settings
 
 
 class Difference(NamedTuple):
-    """Something that the other library does in another way, so that some text gets other ids."""
+    """Something that the other library does differently, so that some text gets other ids."""
 
     reason: str
-    """What it does, as a sentence without an end."""
+    """What it does, as a sentence without a full stop."""
     text: str | None = None
-    """The shortest text found that shows it; None if none was looked for or found."""
+    """The shortest text that was found to show it; None if none was found or looked for."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A file of another format, and what is not the same with it."""
+    """A file of another format, and how it differs from the model."""
 
     data: bytes
     """The file."""
     differences: tuple[Difference, ...] = ()
     """Why some texts get other ids, or other text from their ids; empty if there is no such text."""
     notes: tuple[str, ...] = ()
-    """What the format, or the library, never does as sentencepiece does it: see docs/formats.md."""
+    """What the format, or its library, never does as sentencepiece does: see docs/formats.md."""
 
     def noting(self, *notes: str) -> Written:
-        """The same with more notes."""
+        """Return the same with more notes."""
         return replace(self, notes=(*self.notes, *notes)) if notes else self
 
 
 @dataclass(frozen=True)
 class ReadModel:
-    """The model in a file of another format, and what is not the same with it."""
+    """The model in a file of another format, and how it differs from the file."""
 
     spec: ModelSpec
     """The model as a value."""
@@ -47,19 +47,19 @@ class ReadModel:
     notes: tuple[str, ...] = ()
     """What differs only in texts that spell out an added token, or in decoding."""
     assumptions: tuple[str, ...] = ()
-    """What the file does not say, and what was taken for it."""
+    """What the file does not say, and what was assumed instead."""
 
 
 TO_READ = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 TO_WRITE = "To write it all the same, use cpbpe.convert with allow_differences=True, which lists them"
 TO_CONVERT = "To convert it all the same, pass allow_differences=True, which lists them"
-"""Ways out."""
+"""How messages end: what to do if the differences are acceptable."""
 
 
 def refuse(differences: Sequence[Difference], allowed: bool, doing: str, way_out: str) -> None:
     """Raise a ConversionError if there are differences, unless they are allowed.
 
-    `doing` says what cannot be done, and `way_out` is spelled as in Python.
+    `doing` says what cannot be done. `way_out` says what to do instead, as a user of Python would.
     """
     if differences and not allowed:
         with importing:
@@ -74,7 +74,7 @@ def refuse(differences: Sequence[Difference], allowed: bool, doing: str, way_out
 
 
 def described(difference: Difference) -> str:
-    """A difference in a line."""
+    """Return a difference as one line."""
     shown = "" if difference.text is None else f" (for example in the text {difference.text!r})"
     return f"{difference.reason}{shown}"
 
@@ -83,10 +83,10 @@ def described(difference: Difference) -> str:
 
 
 def unlike(spec: ModelSpec, again: ModelSpec, *parts: str) -> str:
-    """What is not the same in a model and in the one that was read again from its file; "" if nothing is.
+    """Return how a model differs from the one that was read again from its file; "" if it does not.
 
-    `parts` are those that the file must say: "pieces" (their texts and types), "scores", "special tokens",
-    "roles" (as far as the model has them), "chat templates", "pattern", "settings" (of text), or "all".
+    `parts` are what the file must keep: "pieces" (their texts and types), "scores", "special tokens", "roles"
+    (as far as the model has them), "chat templates", "pattern", "settings" (of the normalizer), or "all".
     """
     for part in parts:
         if part == "roles":

@@ -1,12 +1,12 @@
 r"""SentencePiece's `.vocab`: one piece and its score in a line, with a tab between them (also as `.tsv`).
 
-It is a list for people, not a model: types and settings are missing. What a type is can be told from names
-and scores, as far as sentencepiece's trainer made the file; what cannot be told is a difference. The settings
-are those of Llama, unless someone says otherwise: text is taken as it is, with a space in front.
+It is a list for people, not a model: types and settings are missing. If sentencepiece's trainer made the
+file, names and scores show most types; where they do not, that is a difference. The settings are assumed to
+be those of Llama: text is taken as it is, with a space in front.
 
-Nothing is escaped. A tab in a piece does no harm, as the last one in a line counts. Line feeds at the
-beginning of a piece are empty lines, which have no score and so belong to the next; elsewhere they are an
-error.
+Nothing is escaped. A tab in a piece does no harm, because the last tab in a line counts. Line feeds at the
+beginning of a piece look like empty lines. Such lines have no score, so they are taken as part of the next
+piece. A line feed anywhere else in a piece is an error.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _ASSUMED = (
 
 
 def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
-    """The model in a `.vocab`; a ConversionError if its types or scores cannot be understood for certain."""
+    """Return the model in a `.vocab`; a ConversionError if its types or scores are not certain."""
     texts, numbers = _columns(data.removeprefix(b"\xef\xbb\xbf"))
     scores = array("f", map(float, numbers))
     if any(score != score for score in scores):
         _wrong("it has a score that is no number (nan)")
-    # 1. The types that names tell.
+    # 1. The types that names show.
     types = bytearray([PieceType.NORMAL]) * len(texts)
     has_bytes = set(validity.BYTE_PIECES) <= set(texts)
     names = {_UNKNOWN: PieceType.UNKNOWN, **dict.fromkeys(_CONTROL, PieceType.CONTROL)}
@@ -51,7 +51,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     for id, text in enumerate(texts):
         types[id] = names.get(text, PieceType.NORMAL)
     validity.hide_nul(texts, types, has_bytes)
-    # 2. Those that scores tell: the trainer gives 0 to special pieces, and -0 to the first of the others.
+    # 2. The types that scores show: the trainer gives 0 to special pieces, and -0 to the first other piece.
     special = [id for id, number in enumerate(numbers) if number == b"0" and types[id] == PieceType.NORMAL]
     differences = []
     if special and b"-0" in numbers:
@@ -74,7 +74,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
 
 
 def _columns(data: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The texts, and the scores as they are written."""
+    """Return the texts, and the scores as they are written."""
     texts, numbers, at = [], [], 0
     end = len(data.rstrip(b"\r\n"))
     while at < end:
@@ -101,7 +101,7 @@ def looks_like_a_mark(text: bytes) -> bool:
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
-    r"""The `.vocab` of a model, if reading it gives the same model again, and else a ConversionError.
+    r"""Return the `.vocab` of a model if reading it gives the same model; otherwise raise a ConversionError.
 
     >>> pieces = [(b"<unk>", 0, PieceType.UNKNOWN), ("▁".encode(), -0.0, PieceType.NORMAL)]
     >>> write(ModelSpec(Pieces.of(pieces), RULES)).data.decode()
@@ -119,7 +119,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
 
 
 def _score(score: float) -> bytes:
-    """A score as sentencepiece writes it, with more digits only where it needs them."""
+    """Return a score as sentencepiece writes it, but with more digits if reading it again needs them."""
     short = b"%g" % score
     return short if array("f", [float(short)])[0] == score or score != score else b"%.9g" % score
 
@@ -144,7 +144,7 @@ def _of_settings(spec: ModelSpec) -> list[Difference]:
 
 
 def _of_pieces(spec: ModelSpec, data: bytes) -> list[Difference]:
-    """What is not the same when the file is read again."""
+    """Return what differs when the file is read again."""
     try:
         again = read(data, allow_differences=True)
     except ModelError as error:
@@ -170,6 +170,6 @@ def _wrong(problem: str) -> NoReturn:
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:
-    """What is wrong with a file."""
+    """Return what is wrong with a written file; "" if nothing is."""
     again = read(written.data, allow_differences=True).spec
     return "" if written.differences else unlike(spec, again, "pieces", "scores", "settings")

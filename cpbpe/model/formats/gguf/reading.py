@@ -350,7 +350,7 @@ class _ByteLevelReader(keys.TypedValues):
         return found
 
     def _types(self, texts: list[str], pairs: list[Pair]) -> list[int]:
-        """Return the type of each token. If a type is missing or cannot be right, merges and letters decide."""
+        """Return the type of each token. If one is missing or cannot be right, merges and letters decide."""
         given = self.types(len(texts))
         made = {left + right for left, right in pairs}
         letters = set(LETTERS.values())
