@@ -277,7 +277,7 @@ impl Cache {
     /// `append_many` with the size of ids known at compile time.
     ///
     /// # Safety
-    /// The same as there.
+    /// The same as for `append_many`.
     #[inline(never)]
     unsafe fn append_many_of<const SMALL_IDS: bool, S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
         let Found { keys, entries, source } = found;

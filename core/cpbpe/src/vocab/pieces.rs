@@ -1,10 +1,10 @@
 //! The pieces of a vocabulary: text, type and rank of each, and look-up by text.
 //!
-//! Merging looks up texts all the time, and mostly in vain. So texts of up to 16 bytes are handled as one number of
-//! 128 bits, without a branch for the length, and a slot of the table holds part of the hash, so that a text that is
-//! not a piece is rarely compared with one. Most pieces that merging makes on its way are short, and what is known about
-//! such a piece, its text included, is in one line of the machine's caches. For two ASCII characters there is a table of
-//! all answers.
+//! Merging looks up texts all the time, and most of them are not pieces. So texts of up to 16 bytes are handled as one
+//! number of 128 bits, without a branch on the length. A slot of the table holds a part of the hash, so a text that is
+//! not a piece is rarely compared with one. Most pieces that are made during merging are short, and everything that is
+//! known about such a piece, its text included, is in one line of the machine's caches. For two ASCII characters, a
+//! table has all answers.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -19,16 +19,16 @@ pub mod piece_type {
     pub const NORMAL: u8 = 1;
     /// Stands for anything that the vocabulary does not contain.
     pub const UNKNOWN: u8 = 2;
-    /// A mark that text never yields.
+    /// A marker to which no text is encoded.
     pub const CONTROL: u8 = 3;
     /// Always one symbol, never merged or split.
     pub const USER_DEFINED: u8 = 4;
-    /// Merges, but is split again afterwards.
+    /// Merges like others, but is split again afterwards.
     pub const UNUSED: u8 = 5;
     /// One byte of an unknown character.
     pub const BYTE: u8 = 6;
 
-    /// Whether merging makes pieces of this type.
+    /// Whether merging may make pieces of this type.
     #[inline]
     pub fn is_mergeable(kind: u8) -> bool {
         matches!(kind, NORMAL | USER_DEFINED | UNUSED)
@@ -41,18 +41,18 @@ pub const NONE: u32 = u32::MAX;
 /// The longest text that is looked up as one number.
 pub const WINDOW: usize = 16;
 
-/// While a vocabulary is made, memory is fetched this many pieces ahead.
+/// While a vocabulary is made, the memory of the piece this many places ahead is prefetched.
 const AHEAD: usize = 16;
 
-/// Texts of this many bytes are hashed in four lanes.
+/// From this length on, texts are hashed in four lanes.
 const LONG: usize = 4 * WINDOW;
 
-/// 32 bytes, so that they are in one line of the machine's caches.
+/// 32 bytes of slots, which are in one line of the machine's caches.
 type Slots = [u32; 8];
 
-/// What is known about a piece. It ends where the next one begins.
+/// What is known about a piece. Its text ends where that of the next one begins.
 struct PieceInfo {
-    /// See `head`. The highest bit tells whether merging may make the piece.
+    /// See `head`. The highest bit says whether merging may make the piece.
     head: u64,
     /// Where its text begins.
     begin: u32,
@@ -60,11 +60,11 @@ struct PieceInfo {
     rank: u32,
 }
 
-/// How many bytes of a text are in its head.
+/// How many bytes of a text its head contains.
 const HEAD: usize = 7;
 const MERGEABLE: u64 = 1 << 63;
 
-/// The first bytes of a text, and in the bits above them how many it has, if they are no more than `WINDOW`.
+/// The first bytes of a text and, in the bits above them, its length, if that is no more than `WINDOW`.
 #[inline(always)]
 fn head(value: u128, length: usize) -> u64 {
     value as u64 & ((1 << (8 * HEAD)) - 1) | (length as u64) << (8 * HEAD)
@@ -72,21 +72,21 @@ fn head(value: u128, length: usize) -> u64 {
 
 /// The pieces of a vocabulary, by id and by text.
 pub struct Pieces {
-    /// The texts of all pieces, one after the other, and `WINDOW` bytes.
+    /// The texts of all pieces, one after the other, followed by `WINDOW` bytes.
     blob: Vec<u8>,
-    /// Where the last of the texts ends.
+    /// Where the text of the last piece ends.
     text_end: usize,
     infos: Vec<PieceInfo>,
-    /// The type of each.
+    /// The type of each piece.
     kinds: Vec<u8>,
-    /// Open addressing, eight slots at a time. The low `id_bits` of a slot are the id plus one; above them is as much
-    /// of the hash as there is room for.
+    /// A hash table with open addressing, eight slots at a time. The low `id_bits` of a slot are the id plus one; above
+    /// them is as much of the hash as there is room for.
     slots: Vec<Slots>,
     id_bits: u32,
     seed: u64,
-    /// How many bytes the longest piece has that can be found.
+    /// How many bytes the longest piece has, of those that can be found.
     longest: usize,
-    /// For the ASCII characters `x y`, at `x | y << 7`, the mergeable piece.
+    /// For the ASCII characters `x y`, at `x | y << 7`, the mergeable piece with this text.
     ascii: Box<[u32]>,
 }
 
@@ -110,8 +110,8 @@ const MASKS: [u128; WINDOW + 1] = {
 };
 
 impl Pieces {
-    /// No pieces yet, with room for `count` of them with this many bytes. The seed is random, so that nobody can make
-    /// a model whose pieces collide.
+    /// No pieces yet, with room for `count` pieces of this many bytes in total. The seed is random, so that nobody can
+    /// make a model whose pieces collide.
     pub fn new(count: usize, bytes: usize) -> Pieces {
         let slots = (count * 2 / 8).next_power_of_two();
         Pieces {
@@ -134,22 +134,22 @@ impl Pieces {
         self.text_end = self.blob.len();
         let length = self.text_end - begin;
         let key = score.to_bits();
-        // The order of floats by sign and magnitude, reversed: the highest score gets the lowest rank.
+        // The order of floats is that of sign and magnitude. It is reversed, so the highest score gets the lowest rank.
         let rank = if key >> 31 == 0 { !(key | 1 << 31) } else { key };
         let (Ok(begin), Ok(_)) = (u32::try_from(begin), u16::try_from(length)) else {
             return Err(Error::InvalidModel("its pieces are too long"));
         };
         let mergeable = if is_mergeable(kind) { MERGEABLE } else { 0 };
-        self.infos.push(PieceInfo { head: mergeable, begin, rank }); // `finish` writes the rest
+        self.infos.push(PieceInfo { head: mergeable, begin, rank }); // `finish` completes the head
         self.kinds.push(kind);
         Ok(())
     }
 
-    /// Declare that all pieces have been added, and make them findable, except those that `hidden` accepts. An error if
-    /// two of these have the same text.
+    /// Declare that all pieces have been added, and make them findable, except those that `hidden` accepts. Fails if
+    /// two of the findable pieces have the same text.
     pub fn finish(&mut self, hidden: impl Fn(&[u8]) -> bool) -> Result<(), Error> {
         self.blob.extend_from_slice(&[0; WINDOW]);
-        // In the table each piece is somewhere else. So its place is fetched some pieces ahead.
+        // In the table, neighbouring pieces are far apart. So the place of a piece is prefetched some pieces ahead.
         let mask = self.slots.len() - 1;
         let mut hashes = [0; AHEAD];
         for id in 0..self.infos.len() + AHEAD {
@@ -172,7 +172,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// The hash of a piece when there are WINDOW bytes after the last one. Its head is written as well.
+    /// The hash of a piece, when there are WINDOW bytes after the last piece. Also writes the head of the piece.
     #[inline]
     fn hash_ahead(&mut self, id: u32) -> u64 {
         let (begin, length) = self.place(id);
@@ -183,20 +183,20 @@ impl Pieces {
                 self.hash_words(value)
             }
             _ => {
-                self.infos[id as usize].head |= !MERGEABLE; // that of no text
+                self.infos[id as usize].head |= !MERGEABLE; // the head of no text
                 self.hash(self.text(id))
             }
         }
     }
 
-    /// Make a piece findable; false if another piece has the same text.
+    /// Make a piece findable. Returns false if another piece has the same text.
     fn insert(&mut self, id: u32, hash: u64) -> bool {
         let text = self.text(id);
         let mask = self.slots.len() - 1;
         let (mark, tag) = (self.mark(hash), !((1 << self.id_bits) - 1));
         let mut at = hash as usize & mask;
         loop {
-            // Without a branch for each slot, of which there is one after another until the first that is free.
+            // Without a branch for each slot: slots are used one after the other, up to the first that is free.
             let (mut hits, mut used) = (0u32, 0);
             for (k, &slot) in self.slots[at].iter().enumerate() {
                 hits |= u32::from(slot != 0 && slot & tag == mark) << k;
@@ -222,8 +222,8 @@ impl Pieces {
 
     /// Whether every piece is UTF-8.
     pub fn are_utf8(&self) -> bool {
-        // All texts together are UTF-8 if each is. In turn, each is if all together are and each begins where a
-        // character begins. To check that takes a third of the time.
+        // All texts together are UTF-8 if each of them is. In turn, each is UTF-8 if all together are, and each begins
+        // where a character begins. Checking that takes a third of the time.
         let begins_character =
             |info: &PieceInfo| self.blob.get(info.begin as usize).is_none_or(|byte| byte & 0xC0 != 0x80);
         std::str::from_utf8(&self.blob).is_ok() && self.infos.iter().all(begins_character)
@@ -234,12 +234,12 @@ impl Pieces {
         (0..self.len() as u32).filter(|&id| self.mergeable(id)).all(|id| std::str::from_utf8(self.text(id)).is_ok())
     }
 
-    /// How many there are.
+    /// How many pieces there are.
     pub fn len(&self) -> usize {
         self.infos.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no pieces.
     pub fn is_empty(&self) -> bool {
         self.infos.is_empty()
     }
@@ -298,8 +298,8 @@ impl Pieces {
         let mut state = text.len() as u64;
         let mut rest = text;
         if text.len() >= LONG {
-            // Four windows at a time, which do not wait for each other: where merging makes pieces of thousands of
-            // bytes, one byte more each time, this is most of the work.
+            // Four windows at a time, which do not wait for each other. Where merging makes pieces of thousands of
+            // bytes, one byte longer each time, this is most of the work.
             let mut lanes = [state; 4];
             while let Some((block, more)) = rest.split_first_chunk::<LONG>() {
                 for (lane, part) in lanes.iter_mut().zip(block.chunks_exact(WINDOW)) {
@@ -326,7 +326,7 @@ impl Pieces {
         (hash >> 32) as u32 >> self.id_bits << self.id_bits
     }
 
-    /// Try the pieces that can have this hash.
+    /// Compare with the pieces that can have this hash.
     #[inline(always)]
     fn search(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len() - 1;
@@ -356,7 +356,7 @@ impl Pieces {
     /// The id of the piece with this text, of any type.
     pub fn find(&self, text: &[u8]) -> Option<u32> {
         if text.len() > self.longest {
-            return None; // without a hash of all of it
+            return None; // without hashing all of it
         }
         if text.len() <= WINDOW {
             return self.find_window(window(text), text.len()); // without a call that compares bytes
@@ -364,7 +364,7 @@ impl Pieces {
         self.search(self.hash(text), |id| self.text(id) == text)
     }
 
-    /// The id of the piece with this text of up to `WINDOW` bytes, of any type: the text as a number, see `window`.
+    /// The id of the piece, of any type, with a text of up to `WINDOW` bytes, which is given as a number; see `window`.
     #[inline]
     pub fn find_window(&self, value: u128, length: usize) -> Option<u32> {
         self.search(self.hash_words(value), |id| self.is_window(id, value, length))
@@ -374,7 +374,7 @@ impl Pieces {
     #[inline(always)]
     fn is_window(&self, id: u32, value: u128, length: usize) -> bool {
         let info = &self.infos[id as usize];
-        // (A longer text that ends in zeros differs in its length.)
+        // (If a longer text ends in zeros, its length is different.)
         if info.head & !MERGEABLE != head(value, length) {
             return false;
         }
@@ -382,7 +382,7 @@ impl Pieces {
         length <= HEAD || text().is_some_and(|text| u128::from_le_bytes(*text) & MASKS[length] == value)
     }
 
-    /// Prepare to look up the first `length` bytes of a window: prefetch the memory that it takes.
+    /// Prepare to look up the first `length` bytes of a window, by prefetching the memory that this needs.
     #[inline(always)]
     pub fn probe(&self, window: &[u8; WINDOW], length: usize) -> Probe {
         let value = u128::from_le_bytes(*window) & MASKS[length];
@@ -405,8 +405,8 @@ impl Pieces {
     }
 }
 
-/// Up to 16 bytes as one number. Its first and last bytes are read, which may overlap: the same bits, twice. (To copy
-/// them to a buffer takes a call, and the wait for what was just written.)
+/// Up to 16 bytes as one number. It reads the first and the last bytes, which may overlap and then give the same bits
+/// twice. (Copying them to a buffer would need a call, and would have to wait for what was just written.)
 #[inline]
 pub fn window(text: &[u8]) -> u128 {
     let length = text.len();
@@ -420,7 +420,7 @@ pub fn window(text: &[u8]) -> u128 {
     text.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Whether one of the bytes of a window is this one, which is not 0.
+/// Whether a window contains this byte, which is not 0.
 #[inline]
 pub fn has_byte(value: u128, byte: u8) -> bool {
     const ONES: u128 = u128::MAX / 255;
@@ -457,7 +457,8 @@ mod tests {
 
     #[test]
     fn every_piece_is_found_and_none_is_there_twice() {
-        // All lengths around those that are handled differently, and many pieces, so that slots run over.
+        // All lengths around those that are handled in different ways, and so many pieces that slots overflow into the
+        // next ones.
         let mut texts: Vec<Vec<u8>> = (1..200).map(|length| vec![b'a'; length]).collect();
         texts.extend((0..3000).map(|number| format!("piece {number}").into_bytes()));
         texts.push(b"\0".to_vec());

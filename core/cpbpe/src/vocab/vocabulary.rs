@@ -25,12 +25,12 @@ pub struct Vocab {
     pub unk_surface: Vec<u8>,
     /// The piece of each byte, if `byte_fallback`.
     pub byte_ids: Option<Box<[u32; 256]>>,
-    /// The piece of type UNKNOWN.
+    /// The UNKNOWN piece.
     pub unk: Option<u32>,
-    /// The UNKNOWN piece, if unknown symbols become it. Unknown symbols side by side are one token, even across a
+    /// The UNKNOWN piece, if unknown symbols become it. Neighbouring unknown symbols are then one token, even across a
     /// cut.
     pub fused: Option<u32>,
-    /// The most ids that one byte of compact text can become.
+    /// How many ids one byte of compact text can become, at most.
     pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
     pub specials: [Option<u32>; 4],
@@ -38,16 +38,16 @@ pub struct Vocab {
     symbol_lengths: [u8; 16],
     /// What a byte-level model has; `None` if symbols begin as characters.
     pub byte_level: Option<ByteLevel>,
-    /// Which characters can be joined; `None` if a piece is not UTF-8, because then text cannot be cut.
+    /// Which characters can be joined. `None` if a piece is not UTF-8, because text cannot be cut then.
     pub joinable: Option<Joinable>,
-    /// Whether there are UNUSED pieces, which merge like others, and are split again in the end.
+    /// Whether there are UNUSED pieces. They merge like others, and are split again in the end.
     pub splits_unused: bool,
-    /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break up characters, and text cannot
-    /// be made compact.
+    /// Whether every mergeable piece is UTF-8. If not, user-defined pieces may break up characters, and text cannot be
+    /// made compact.
     pub utf8: bool,
-    /// Whether every piece is.
+    /// Whether every piece is UTF-8, mergeable or not.
     pub all_utf8: bool,
-    /// Whether pieces and text have U+2581 and space swapped.
+    /// Whether U+2581 and the space are swapped in pieces and in text.
     pub swapped: bool,
     /// See `orders`.
     orders: Lazy<(Vec<u32>, usize)>,
@@ -55,14 +55,14 @@ pub struct Vocab {
     lengths: Lazy<Vec<PieceLength>>,
     /// The USER_DEFINED pieces, with the texts that they have in the input.
     pub user_defined: Arc<Keys>,
-    /// The same, swapped.
+    /// The same, with U+2581 and the space swapped.
     pub user_defined_compact: Arc<Keys>,
-    /// Whether the spans of a text that needs no rules follow from its ids; see `follow_from_ids`.
+    /// Whether the spans of a text follow from its ids if no rules apply to it; see `follow_from_ids`.
     pub plain_spans: bool,
 }
 
 impl Vocab {
-    /// Check a model as sentencepiece does. `swapped`: the normalizer writes spaces as U+2581.
+    /// Check a model as sentencepiece does. `swapped`: whether the normalizer writes spaces as U+2581.
     pub fn new(columns: Columns, swapped: bool) -> Result<Vocab, Error> {
         let invalid = |reason| Err(Error::InvalidModel(reason));
         let count = columns.ends.len();
@@ -76,7 +76,7 @@ impl Vocab {
         let mut splits_unused = false;
         let any_nul = !byte_level && memchr::memchr(0, &columns.blob).is_some();
         for id in 0..count {
-            // 1. Check the piece by itself. A single NUL must be UNUSED, and is in no table.
+            // 1. Check each piece by itself. A piece that is a single NUL must be UNUSED, and is in no table.
             let piece = columns.piece(id);
             if piece.is_empty() {
                 return invalid("a piece is empty");
@@ -128,7 +128,7 @@ impl Vocab {
         if unk.is_none() && !byte_fallback && !byte_level {
             return invalid("no piece has the type UNKNOWN, and byte_fallback is off");
         }
-        // 5. Derive what follows from them.
+        // 5. Derive the rest from the pieces.
         let raw_keys = Arc::new(Keys::new(&user_defined)?);
         let same = user_defined == user_defined_compact;
         let compact_keys = if same { raw_keys.clone() } else { Arc::new(Keys::new(&user_defined_compact)?) };
@@ -173,14 +173,14 @@ impl Vocab {
         let kinds = [piece_type::UNKNOWN, piece_type::CONTROL, piece_type::CONTROL, piece_type::CONTROL];
         let mut ids = [None; 4];
         for ((id, name), kind) in ids.iter_mut().zip(names).zip(kinds) {
-            // If no piece has the name, sentencepiece's look-up returns the UNKNOWN piece.
+            // If no piece has this name, sentencepiece's look-up returns the UNKNOWN piece.
             let named = self.id_of(name).or(self.unk);
             *id = named.filter(|&id| self.kind(id) == kind);
         }
         ids
     }
 
-    /// The USER_DEFINED pieces as they are spelled in a text that is compact or not.
+    /// The USER_DEFINED pieces, spelled as in a text that is compact or not.
     pub fn user_defined_in(&self, compact: bool) -> &Keys {
         if compact {
             &self.user_defined_compact
@@ -205,10 +205,10 @@ impl Vocab {
         self.pieces.kind(id)
     }
 
-    /// The rank of each mergeable piece, but counted without gaps, and how many ranks there are.
+    /// The ranks of all mergeable pieces, renumbered without gaps, and how many ranks there are.
     pub fn orders(&self) -> Result<Made<'_, (Vec<u32>, usize)>, Halt> {
         self.orders.get_or_make(|| {
-            // (Most vocabularies have them in order already, and sorting need not do anything.)
+            // (In most vocabularies they are in order already, and sorting has nothing to do.)
             let mut ranks = with_room(self.len())?;
             let ids = (0..self.len() as u32).filter(|&id| self.pieces.mergeable(id));
             ranks.extend(ids.map(|id| (self.pieces.rank(id), id)));
@@ -230,13 +230,13 @@ impl Vocab {
             if matches!(self.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
                 return PieceLength { bytes: 0, characters: 0 };
             }
-            let text = self.pieces.text(id); // UTF-8, if it can be merged
+            let text = self.pieces.text(id); // it is UTF-8 if the piece can be merged
             PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
         };
         self.lengths.get_or_make(|| collected((0..self.len() as u32).map(length)))
     }
 
-    /// How many bytes the symbol takes that a text has at `at` before anything is merged.
+    /// How many bytes the symbol at `at` of a text has before anything is merged.
     #[inline(always)]
     pub fn symbol_length(&self, text: &[u8], at: usize) -> usize {
         usize::from(self.symbol_lengths[usize::from(text[at] >> 4)]).min(text.len() - at)
@@ -257,7 +257,7 @@ impl Vocab {
         self.find(text).filter(|&id| self.pieces.mergeable(id))
     }
 
-    /// The id of a piece, by its text in the model file.
+    /// The id of a piece, given its text in the model file.
     pub fn id_of(&self, text: &[u8]) -> Option<u32> {
         if !self.swapped {
             return self.find(text);
@@ -265,8 +265,8 @@ impl Vocab {
         if text.len() >= MAX_PIECE {
             return None;
         }
-        // Most pieces are short, and have a space at the beginning or none. These need no memory, and are found in a
-        // third of the time.
+        // Most pieces are short, and have a space at the beginning or nowhere. They are found without allocating
+        // memory, in a third of the time.
         let (begin, rest) = text.strip_prefix(utf8::SPACE).map_or((0, text), |rest| (1, rest));
         if rest.len() < WINDOW {
             let value = window(rest);
@@ -291,12 +291,12 @@ impl Vocab {
     }
 }
 
-/// Whether user-defined pieces are the same in the text and in its normalized form, where spaces have become U+2581.
-/// If so, each character of a text without rules has a position of its own.
+/// Whether user-defined pieces are the same in a text and in its normalized form, in which spaces have become U+2581.
+/// If so, each character of a text to which no rules apply has a position of its own.
 ///
-/// Normalizing copies such a piece as a whole: all of it came from the position where it begins. That does not matter
-/// if the piece also becomes a token. It does not if it contains a space (which becomes U+2581), or if another piece,
-/// which begins with a space before it, takes a part of it.
+/// Normalizing copies such a piece as a whole, so all of it came from the position where it begins. That does not
+/// matter if the piece also becomes a token. It does not become one if it contains a space (which becomes U+2581), or
+/// if another piece, which begins with a space before it, takes a part of it.
 fn follow_from_ids(user_defined: &[Vec<u8>]) -> bool {
     let spaces = |piece: &[u8]| piece.len() / 3 * 3 == piece.len() && piece.chunks(3).all(|three| three == utf8::SPACE);
     let holds_space = |piece: &[u8]| memchr::memmem::find(piece, utf8::SPACE).is_some();
@@ -305,7 +305,7 @@ fn follow_from_ids(user_defined: &[Vec<u8>]) -> bool {
         && (in_text().next().is_none() || user_defined.iter().all(|piece| !holds_space(piece) || spaces(piece)))
 }
 
-/// The byte of a piece `<0x41>`.
+/// The byte for which a piece such as `<0x41>` stands.
 pub fn byte_of(piece: &[u8]) -> Option<u8> {
     let digits = piece.strip_prefix(b"<0x")?.strip_suffix(b">")?;
     let digits = std::str::from_utf8(digits).ok()?;
@@ -318,9 +318,9 @@ pub fn byte_of(piece: &[u8]) -> Option<u8> {
 /// The length of a piece in compact text, which is all that spans need to know about it.
 #[derive(Clone, Copy)]
 pub struct PieceLength {
-    /// In bytes; 0 if its tokens have other texts than the piece itself: BYTE and UNKNOWN pieces.
+    /// In bytes. 0 if its tokens may have other texts than the piece itself: BYTE and UNKNOWN pieces.
     pub bytes: u16,
-    /// In characters; 0 likewise.
+    /// In characters. 0 for the same pieces.
     pub characters: u16,
 }
 
