@@ -128,8 +128,8 @@ class Charsmap:
     def _children(self, node: int) -> list[tuple[int, int]]:
         """All bytes that lead somewhere from a node, in order, with the nodes that they lead to.
 
-        An empty unit at the base passes for the child for a NUL, and has itself as a child again. There is
-        none in what a compiler makes, but a crafted file may have some.
+        An empty unit at the base looks like the child for a NUL, and like a child of itself. No compiler
+        makes such units, but a crafted file may have them.
         """
         base = node ^ _offset(self._units[node])
         low, begin, end = base & 0xFF, base & ~0xFF, base | 0xFF
@@ -151,10 +151,10 @@ class Charsmap:
 
     @kept
     def _low_bases(self) -> bytes:
-        """For each unit the low byte of the base around which it lies: its position ^ its label.
+        """For each unit, the low byte of the base to which it belongs: its position ^ its label.
 
-        All that lies around one base is in one block of 256 units, so the other bytes are known, and `find`
-        gives the children of a node faster than 256 steps would (a microsecond instead of 20).
+        All units of one base are in one block of 256 units, so the other bytes of the base are known, and
+        `find` finds the children of a node faster than 256 steps would (in a microsecond instead of 20).
         """
         size = len(self._units)
         lowest = self._units.tobytes()[0 if sys.byteorder == "little" else 3 :: 4]
@@ -254,7 +254,7 @@ class Charsmap:
                 waiting.append((key + byte, child))
 
     def keys_beginning_with(self, begin: bytes, max_nodes: int) -> list[bytes]:
-        """The keys that begin so; ModelError after `max_nodes` nodes.
+        """Return the keys that begin with these bytes; a ModelError after `max_nodes` nodes.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
         >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", ""), ("b", "")]))

@@ -9,7 +9,7 @@ Then the graph is laid out in an array, with each node at the first place where 
 The named rules are NFKC as of Unicode 17, with additions for machine translation (nmt). Each version of
 Python has its own version of Unicode, and the rules must not depend on it, because they are written into
 model files. The package unicodedata2 has Unicode 17 for every Python. Nobody needs it to use the rules: their
-charsmaps lie ready in `charsmaps/`. This command writes them again; a test compares them with what it would
+charsmaps are in `charsmaps/`. This command writes them again, and a test compares them with what it would
 write:
 
     python -m cpbpe.text.charsmap_build
@@ -115,9 +115,9 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
 def _compiled(rules: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> bytes:
     """The blob of rules, each of which is a key and what replaces it, in code points.
 
-    In files, rules may hold U+0000. sentencepiece trains with them, so the blob is what it makes of them.
-    What replaces a key is stored whole, but read up to U+0000. A key ends before U+0000, and of rules whose
-    keys have become equal the first one counts, in the order of the whole keys, then of what replaces them.
+    Rules from a file may contain U+0000. sentencepiece accepts such rules, so they are compiled as it does.
+    A replacement is stored whole, but read only up to U+0000. A key ends before U+0000. If this makes keys
+    equal, the first rule counts, in the order of the whole keys, then of the replacements.
     """
     rules = list(rules)
     if not rules:
@@ -189,9 +189,9 @@ class _Layout:
     """The graph as an array of units.
 
     The children of a node are at `base ^ label`, so all of them are in one block. No two nodes have the same
-    base. The free units of the open blocks form a ring, in the order in which they became free. The first of
-    them that can hold a node's first child, while the units of all its other children are free, too, decides
-    the base of the node.
+    base. The free units of the open blocks form a ring, in the order in which they became free. A node's
+    first child is put into the first of them for which the units of all other children are free, too. This
+    decides the base of the node.
     """
 
     def __init__(self, graph: _Graph):
@@ -287,7 +287,9 @@ class _Layout:
         self._next[end - 1], self._previous[first] = first, end - 1
 
     def _close(self, block: int) -> None:
-        """Give each free unit of a block a label that no byte leads to: that of a base that no node has."""
+        """Give each free unit of a block the label that it would have at a base that no node has. So no byte
+        leads to it.
+        """
         units = range(block * _BLOCK, (block + 1) * _BLOCK)
         unused = next((base for base in units if not self._used_bases[base]), 0)
         for at in units:
