@@ -66,8 +66,6 @@ def refuse(differences: Sequence[Difference], allowed: bool, doing: str, way_out
             from cpbpe.spelling import advised, given
         shown = "; ".join(map(described, differences[:3]))
         more = f"; and {len(differences) - 3} more" if len(differences) > 3 else ""
-        with importing:
-            from cpbpe.spelling import advised, given
         way_out = way_out.replace("allow_differences=True", given("allow_differences", True))
         way_out = way_out.replace("cpbpe.convert", advised("cpbpe.convert", "'cpbpe convert'"))
         raise ConversionError(f"{doing}: {shown}{more}. {way_out}", differences=differences)
