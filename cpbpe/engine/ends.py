@@ -7,6 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 Ends = tuple[int | None, int | None, bool]
 """The id in front, the id at the end, and whether the ids between them are reversed."""
+NO_ENDS: Ends = (None, None, False)
 Dropout = tuple[float, int]
 """The probability with which each merge is skipped, and a seed of 64 bits."""
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.columns import Columns, columns_of, head_of
-from cpbpe.engine.ends import Dropout, Ends, between, reseeded
+from cpbpe.engine.ends import NO_ENDS, Dropout, Ends, between, reseeded
 from cpbpe.engine.protocol import Aligned, AnyText, Slices, Text
 from cpbpe.lazy import importing
 from cpbpe.model.spec import ModelSpec, PieceType
@@ -102,7 +102,7 @@ class PythonEngine:
 
     def encode(self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None) -> list[int]:
         ids = [token.id for token in self._tokens(text, dropout)]
-        return ids if ends is None else between(ids, *ends)
+        return between(ids, *(ends or NO_ENDS))
 
     def encode_array(self, text: Text, threads: int, ends: Ends | None = None) -> Ids:
         return _joined([self.encode(text, ends)])
