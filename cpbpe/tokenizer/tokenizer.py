@@ -158,9 +158,8 @@ class Tokenizer:
         """
         if type(text) is not str:
             text = checked_text(text, "encode")
-        encoder = self._encoder
-        if not options and encoder is not None:
-            return encoder.encode(text)
+        if not options and self._encoder is not None:
+            return self._encoder.encode(text)
         plan = self._plans.encode(options, "encode")
         return plan.encoder.encode(text, plan.ends, plan.dropout)
 
@@ -240,10 +239,9 @@ class Tokenizer:
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
         given = text if type(text) is str else checked_text(text, "encode_pieces")
-        encoder = self._encoder
-        if options or encoder is None:
-            return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
-        return encoder.encode_pieces(given)
+        if not options and self._encoder is not None:
+            return self._encoder.encode_pieces(given)
+        return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
 
     tokenize = encode_pieces
 
@@ -306,10 +304,9 @@ class Tokenizer:
         3
         """
         given = text if type(text) is str else checked_text(text, "count")
-        encoder = self._encoder
-        if options or encoder is None:
-            return calls.count(self._plans.encode(options, "count"), given)
-        return encoder.count(given)
+        if not options and self._encoder is not None:
+            return self._encoder.count(given)
+        return calls.count(self._plans.encode(options, "count"), given)
 
     @described(ENCODE)
     def count_batch(
