@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,13 +65,13 @@ class Counting:
     """What is counted, for which family of models."""
     memory_limit: int | None
     """About how many bytes the counts of one part may take in memory."""
-    threads: int
-    """How many threads count a part."""
+    min_count: int
+    """Words that occur less often are left out at the end."""
 
     def count(self, columns: Iterable[Column], buckets: int = BUCKETS) -> list[Row]:
         """The counts of a part of the dataset, whose texts come as arrays or chunked arrays."""
         corpus = ColumnCorpus(columns, self.family)
-        how = ReadingOptions(self.threads, memory_limit=self.memory_limit)
+        how = ReadingOptions(1, memory_limit=self.memory_limit)
         with Display(False) as display:
             counts = WordCounts.of(corpus, self.family, how, display)
         return _rows(by_bucket(counts.words, buckets), without_places(counts.reading))
@@ -93,7 +94,7 @@ class Counting:
             ]
         return _rows(merged, reading)
 
-    def result(self, rows: Iterable[bytes], min_count: int) -> WordCounts:
+    def result(self, rows: Iterable[bytes]) -> WordCounts:
         """The counts of the whole dataset, from a row for each bucket, or from those of few parts."""
         parts: list[Words] = []
         reading = Reading()
@@ -104,23 +105,31 @@ class Counting:
         with no_overflow():
             words = merge_words(parts) if parts else Words(b"", b"", b"")
         del parts
-        if min_count > 1:
-            words, warning = without_rare(words, min_count)
-            reading = replace(reading, warnings=(*reading.warnings, *warning))
+        warnings: list[str] = []
+        counts = np.frombuffer(words.counts, "<u8")
+        often = counts >= self.min_count
+        if not often.all():
+            rare, left_out = int((~often).sum()), int(counts[~often].sum())
+            warnings.append(
+                f"{counted(rare, 'distinct word')} with fewer than {self.min_count:,} occurrences "
+                f"({left_out:,} in all) {'was' if rare == 1 else 'were'} left out, because of min_count"
+            )
+            words = _picked(words, np.flatnonzero(often))
         if reading.not_utf8:
-            warning = (
+            warnings.append(
                 f"{counted(reading.not_utf8, 'text')} in the column {self.column!r} "
                 f"{'is' if reading.not_utf8 == 1 else 'are'} not valid UTF-8; what is no character is "
-                "trained on as U+FFFD",
+                "trained on as U+FFFD"
             )
-            reading = replace(reading, warnings=(*reading.warnings, *warning))
-        return WordCounts(self.family.setup, words, reading)
+        return WordCounts(self.family.setup, words, replace(reading, warnings=tuple(warnings)))
 
 
 def counting(
-    column: Any, preset: str | AnyOptions, memory_limit: Any, threads: int, options: dict[str, Any]
+    column: Any, preset: str | AnyOptions, memory_limit: Any, min_count: Any, options: dict[str, Any]
 ) -> Counting:
     """A `Counting` of these arguments, which are checked before any work starts."""
+    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
+        raise ValueError(f"min_count must be an integer, at least 1, not {min_count!r}")
     if not isinstance(column, str):
         raise TypeError(f"{named('column')} must be the name of a column, not {column!r}")
     complete = complete_options(preset, options)
@@ -138,14 +147,7 @@ def counting(
             )
         if complete.record_paths:
             raise TrainingError(f"{named('record_paths')}: a dataset has no paths; leave it out")
-    return Counting(column, family_of(complete), checked_memory_limit(memory_limit), threads)
-
-
-def checked_min_count(number: Any) -> int:
-    """The least count of words that are kept."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise ValueError(f"min_count must be an integer, at least 1, not {number!r}")
-    return number
+    return Counting(column, family_of(complete), checked_memory_limit(memory_limit), min_count)
 
 
 def without_places(reading: Reading) -> Reading:
@@ -161,25 +163,6 @@ def without_places(reading: Reading) -> Reading:
             skipped.sentences, skipped.bytes, tuple(Example("the dataset", text) for text in texts)
         )
     return replace(reading, left_out=left_out, warnings=())
-
-
-def without_rare(words: Words, min_count: int) -> tuple[Words, tuple[str, ...]]:
-    """The words that occur often enough, and a warning about the others."""
-    counts = np.frombuffer(words.counts, "<u8")
-    ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
-    kept = counts >= min_count
-    if kept.all():
-        return words, ()
-    lengths = np.diff(ends, prepend=0)
-    blob = np.frombuffer(words.blob, np.uint8)[np.repeat(kept, lengths)]
-    rare = int((~kept).sum())
-    warning = (
-        f"{counted(rare, 'distinct word')} with fewer than {min_count:,} occurrences "
-        f"({int(counts[~kept].sum()):,} in all) {'was' if rare == 1 else 'were'} left out, "
-        "because of min_count"
-    )
-    left = Words(blob.tobytes(), np.cumsum(lengths[kept]).astype("<u8").tobytes(), counts[kept].tobytes())
-    return left, (warning,)
 
 
 def _rows(parts: list[tuple[int, Words]], reading: Reading) -> list[Row]:
@@ -249,45 +232,36 @@ def by_bucket(words: Words, buckets: int) -> list[tuple[int, Words]]:
     of_buckets: list[list[Words]] = [[] for _ in range(buckets)]
     for begin in range(0, len(words), BLOCK_WORDS):
         block = slice_words(words, begin, min(begin + BLOCK_WORDS, len(words)))
-        for bucket, part in _divided(block, buckets):
-            of_buckets[bucket].append(part)
+        own = _hashes(block) % np.uint64(buckets)
+        order = np.argsort(own, kind="stable")
+        block = _picked(block, order)
+        bounds = np.searchsorted(own[order], np.arange(buckets + 1, dtype=np.uint64)).tolist()
+        for bucket, (first, last) in enumerate(pairwise(bounds)):
+            if first < last:
+                of_buckets[bucket].append(slice_words(block, first, last))
     return [(bucket, join_words(parts)) for bucket, parts in enumerate(of_buckets) if parts]
 
 
-def _divided(words: Words, buckets: int) -> list[tuple[int, Words]]:
-    """The same for the words of one block."""
+def _picked(words: Words, order: NDArray[np.int64]) -> Words:
+    """Some of the words, by their indices, in this order."""
     ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
-    lengths = np.diff(ends, prepend=0)
-    counts = np.frombuffer(words.counts, "<u8")
-    of_words = _hashes(words.blob, ends, lengths) % np.uint64(buckets)
-    order = np.argsort(of_words, kind="stable")
-    # The bytes of the words, in the order of the buckets.
-    new_lengths = lengths[order]
-    new_ends = np.cumsum(new_lengths)
-    places = np.arange(len(words.blob)) + np.repeat(
-        (ends - lengths)[order] - (new_ends - new_lengths), new_lengths
-    )
+    lengths = np.diff(ends, prepend=0)[order]
+    new_ends = np.cumsum(lengths)
+    # Each byte keeps its distance from the end of its word.
+    places = np.arange(new_ends[-1] if len(order) else 0) + np.repeat(ends[order] - new_ends, lengths)
     blob = np.frombuffer(words.blob, np.uint8)[places]
-    bounds = np.searchsorted(of_words[order], np.arange(buckets + 1, dtype=np.uint64))
-    new_counts = counts[order]
-    parts = []
-    for bucket in np.flatnonzero(np.diff(bounds)).tolist():
-        first, last = int(bounds[bucket]), int(bounds[bucket + 1])
-        base = int(new_ends[first - 1]) if first else 0
-        own_ends = (new_ends[first:last] - base).astype("<u8")
-        own_blob = blob[base : int(new_ends[last - 1])]
-        parts.append(
-            (bucket, Words(own_blob.tobytes(), own_ends.tobytes(), new_counts[first:last].tobytes()))
-        )
-    return parts
+    counts = np.frombuffer(words.counts, "<u8")[order]
+    return Words(blob.tobytes(), new_ends.astype("<u8").tobytes(), counts.tobytes())
 
 
-def _hashes(blob: bytes, ends: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _hashes(words: Words) -> NDArray[np.uint64]:
     """A number for each word, from its length, its first and its last eight bytes.
 
     Few words agree in all of these, and it does no harm if such words are in one bucket.
     """
-    padded = np.frombuffer(bytes(_BYTES) + blob + bytes(_BYTES), np.uint8)
+    ends = np.frombuffer(words.ends, "<u8").astype(np.int64)
+    lengths = np.diff(ends, prepend=0)
+    padded = np.frombuffer(bytes(_BYTES) + words.blob + bytes(_BYTES), np.uint8)
     eight = np.lib.stride_tricks.as_strided(
         padded[: -_BYTES + 1].view(), (len(padded) - _BYTES + 1, _BYTES), (1, 1)
     )

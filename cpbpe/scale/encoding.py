@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,31 +30,6 @@ OPTIONS = {name: option for name, option in {**PACK, **ENCODE}.items() if name !
 """The options of packing here, without `threads`: a cluster has its own number of tasks."""
 
 
-class Task:
-    """A function with its first arguments, as Ray and Spark send it to workers."""
-
-    def __init__(self, function: Callable[..., Any], *given: Any):
-        self._function = function
-        self._given = given
-
-    def __call__(self, batches: Any) -> Any:
-        """Call the function with a batch, or with the batches of a partition."""
-        return self._function(*self._given, batches)
-
-
-def check_column(column: str, columns: list[str]) -> None:
-    """Raise an error if a dataset does not have a column."""
-    if column not in columns:
-        raise ValueError(f"the dataset has no column {column!r}; it has {', '.join(columns) or 'none'}")
-
-
-def check_new(outputs: Sequence[str | None], columns: list[str]) -> None:
-    """Raise an error if a dataset already has one of the columns that are to be added."""
-    for option, name in zip(("output", "spans"), outputs, strict=False):
-        if name in columns:
-            raise ValueError(f"the dataset has a column {name!r} already; give another name as {option}")
-
-
 @dataclass(frozen=True)
 class Encoding:
     """Adds a column of ids, and perhaps one of spans. It is sent to every worker."""
@@ -70,24 +45,16 @@ class Encoding:
     model: bytes
     """The tokenizer, with the options that are bound to it."""
 
-    def new_columns(self, texts: Column) -> dict[str, Column]:
-        """The new columns, from that of the texts."""
-        tokenizer = loaded(self.model)
-        if self.spans is None:
-            made = {self.output: columns.encode(tokenizer, texts, threads=1)}
-        else:
-            ids, spans = _fields(columns.encode(tokenizer, texts, threads=1, spans=True))
-            made = {self.output: ids, self.spans: spans}
-        if not self.signed:
-            return made
-        arrow = pyarrow()
-        plain = [arrow.list_(arrow.int32()), arrow.list_(arrow.list_(arrow.int32()))]
-        return {name: column.cast(kind) for (name, column), kind in zip(made.items(), plain, strict=False)}
-
     def add(self, table: Any) -> Any:
         """A table with the new columns."""
-        for name, column in self.new_columns(table.column(self.column)).items():
-            table = table.append_column(name, column)
+        texts, spans = table.column(self.column), self.spans is not None
+        made = columns.encode(loaded(self.model), texts, threads=1, spans=spans)
+        # (Flattening a struct into its fields passes its nulls on to them.)
+        fields = made.flatten() if spans else [made]
+        arrow = pyarrow()
+        plain = (arrow.list_(arrow.int32()), arrow.list_(arrow.list_(arrow.int32())))
+        for name, column, kind in zip((self.output, self.spans), fields, plain, strict=False):
+            table = table.append_column(name, column.cast(kind) if self.signed else column)
         return table
 
 
@@ -130,22 +97,6 @@ def loaded(model: bytes) -> Tokenizer:
     """The tokenizer. A process that encodes one batch after another makes it only once."""
     tokenizer: Tokenizer = pickle.loads(model)
     return tokenizer
-
-
-def _fields(made: Column) -> tuple[Column, Column]:
-    """The ids and the spans of a column that has both; null where that column is null."""
-    arrow = pyarrow()
-    if isinstance(made, arrow.ChunkedArray):
-        pairs = [_fields(chunk) for chunk in made.chunks]
-        kinds = [made.type.field(name).type for name in ("ids", "spans")]
-        ids, spans = (
-            arrow.chunked_array([pair[index] for pair in pairs], type=kind)
-            for index, kind in enumerate(kinds)
-        )
-        return ids, spans
-    # (Flattening a struct passes its nulls on to the fields.)
-    ids, spans = made.flatten()
-    return ids, spans
 
 
 # --- Packing -----------------------------------------------------------------------------------------
@@ -193,41 +144,33 @@ class Part:
         )
 
 
-@dataclass(frozen=True)
-class Packing:
-    """Encodes columns for a run. It is sent to every worker."""
+def encoded_parts(model: bytes, column: Column) -> list[bytes]:
+    """The texts of a column as parts of a dataset, one for each array of the column."""
+    parts = (_part(loaded(model), chunk) for chunk in chunks_of(column))
+    return [pickle.dumps(part, protocol=pickle.HIGHEST_PROTOCOL) for part in parts]
 
-    model: bytes
-    """The tokenizer, with the options that are bound to it."""
 
-    def parts(self, column: Column) -> list[bytes]:
-        """The texts of a column as parts of a dataset, one for each array of the column."""
-        return [
-            pickle.dumps(self._part(chunk), protocol=pickle.HIGHEST_PROTOCOL) for chunk in chunks_of(column)
-        ]
-
-    def _part(self, chunk: Any) -> Part:
-        tokenizer = loaded(self.model)
-        texts = texts_of(chunk, "pack")
-        sizes = (texts.ends - texts.begins).astype(np.int64)
-        present = np.arange(texts.rows) if texts.present is None else np.flatnonzero(texts.present)
-        absent = np.zeros(0, np.int64) if texts.present is None else np.flatnonzero(~texts.present)
-        made = columns.encode(tokenizer, chunk, threads=1)
-        values = np.asarray(made.flatten())
-        lengths = np.diff(np.asarray(made.offsets))[present]
-        has_text = sizes > 0
-        # An empty text may have ids, because of add_bos, but is left out all the same.
-        ids = values if has_text.all() else values[np.repeat(has_text, lengths)]
-        narrow = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
-        return Part(
-            texts.rows,
-            present[~has_text],
-            absent,
-            present[has_text],
-            sizes[has_text],
-            lengths[has_text].astype(np.int64),
-            ids.astype(narrow),
-        )
+def _part(tokenizer: Tokenizer, chunk: Any) -> Part:
+    texts = texts_of(chunk, "pack")
+    sizes = (texts.ends - texts.begins).astype(np.int64)
+    present = np.arange(texts.rows) if texts.present is None else np.flatnonzero(texts.present)
+    absent = np.zeros(0, np.int64) if texts.present is None else np.flatnonzero(~texts.present)
+    made = columns.encode(tokenizer, chunk, threads=1)
+    values = np.asarray(made.flatten())
+    lengths = np.diff(np.asarray(made.offsets))[present]
+    has_text = sizes > 0
+    # An empty text may have ids, because of add_bos, but is left out all the same.
+    ids = values if has_text.all() else values[np.repeat(has_text, lengths)]
+    narrow = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
+    return Part(
+        texts.rows,
+        present[~has_text],
+        absent,
+        present[has_text],
+        sizes[has_text],
+        lengths[has_text].astype(np.int64),
+        ids.astype(narrow),
+    )
 
 
 class Dataset(Source):
@@ -270,11 +213,11 @@ def packed(
     return pack_source(tokenizer, lambda: dataset, out, reading, {**options, "threads": 1})
 
 
-def packing(tokenizer: Tokenizer, options: PackOptions) -> Packing:
-    """A `Packing` with these options, which are checked before any work starts."""
+def packing(tokenizer: Tokenizer, options: PackOptions) -> bytes:
+    """The pickled tokenizer of workers that pack; its options are checked before any work starts."""
     check_names(options, "pack", OPTIONS)
     encoding: Any = {name: value for name, value in options.items() if name in ENCODE}
-    return Packing(model_of(tokenizer, "pack", encoding))
+    return model_of(tokenizer, "pack", encoding)
 
 
 def checked_order(order: Any, columns: list[str]) -> list[str]:

@@ -1,7 +1,6 @@
 """Counting, training, encoding and packing of Spark's data frames.
 
-    with importing:
-        import cpbpe.scale.spark as scale
+    import cpbpe.scale.spark as scale
     texts = spark.read.parquet("hdfs://corpus")
     result = scale.train(texts, column="text", vocab_size=32_000)
     tokenized = scale.encode(texts, result.tokenizer, column="text", add_eos=True)
@@ -14,153 +13,71 @@ failed or are slow, and uses the result of only one attempt.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from cpbpe.arrow import pyarrow
 from cpbpe.lazy import importing
-from cpbpe.packing.pack import PackOptions, PackReport
-from cpbpe.scale.counting import BUCKET, BUCKETS, FAN_IN, PART, Counting, Row, checked_min_count, counting
-from cpbpe.scale.encoding import (
-    OPTIONS,
-    Dataset,
-    Encoding,
-    Packing,
-    Task,
-    check_column,
-    check_new,
-    checked_order,
-    encoding,
-    packed,
-    packing,
-)
-from cpbpe.tokenizer.options import EncodeOptions, described
-from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.options import AnyOptions
-from cpbpe.training.result import TrainingResult
-from cpbpe.training.train import train as train_on_counts
-from cpbpe.training.word_counts import WordCounts, warn
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from cpbpe.scale.cluster import Cluster
+from cpbpe.scale.counting import BUCKET, BUCKETS, FAN_IN, PART, Counting, Row
+from cpbpe.scale.encoding import Encoding, encoded_parts
 
 _ROWS = f"{BUCKET} int, {PART} binary"
 
 
-def count(
-    frame: Any,
-    column: str = "text",
-    *,
-    preset: str | AnyOptions = "llama2",
-    memory_limit: int | str | None = None,
-    min_count: int = 1,
-    **options: Any,
-) -> WordCounts:
-    """Count the words of a column: the same counts as `WordCounts.build` of all its texts on one machine.
+class _Spark(Cluster):
+    _kind = "a data frame of Spark"
+    _way_out = "spark.createDataFrame(...) and spark.read.parquet(path) make one"
+    _signed = True
 
-    `preset` and the other options are those of `cpbpe.train`, of which only those about words matter here.
-    `memory_limit` is about how much memory a worker may take for the counts of a partition, as in
-    `cpbpe.train`. Words that occur less than `min_count` times are left out at the end, and a warning says
-    how many.
-    """
-    least = checked_min_count(min_count)
-    work = counting(column, preset, memory_limit, 1, options)
-    _check(frame, "count", column)
-    # 1. Each partition becomes rows, one for each bucket of words; or one row, if there are few.
-    texts = frame.select(frame[f"`{column}`"].alias(column))
-    few = _partitions(frame) <= FAN_IN
-    rows = texts.mapInArrow(Task(_count_partition, work, 1 if few else BUCKETS), _ROWS)
-    if not few:
-        # 2. The rows of a bucket are brought together in a partition, and merged.
-        rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(Task(_merge_rows, work), _ROWS)
-    # 3. This process joins the buckets, which have no words in common.
-    counts = work.result((bytes(row[PART]) for row in _computed(rows)), least)
-    warn(counts.reading.warnings)
-    return counts
+    def _columns(self, dataset: Any, column: str, call: str) -> list[str] | None:
+        try:
+            with importing:
+                import pyspark.sql  # noqa: F401
+        except ImportError:
+            raise ImportError("this needs Spark: pip install 'cpbpe[spark]'") from None
+        if not hasattr(dataset, "mapInArrow"):
+            return None
+        columns = list(dataset.columns)
+        if column in columns:
+            kind = dataset.schema[column].dataType.typeName()
+            if kind not in ("string", "varchar", "char", "binary"):
+                raise TypeError(f"the column {column!r} holds no strings or bytes, but {kind}")
+        return columns
 
+    def _counted(self, dataset: Any, work: Counting) -> Iterator[bytes]:
+        # 1. Each partition becomes rows, one for each bucket of words; or one row, if there are few.
+        few = _partitions(dataset) <= FAN_IN
+        task = partial(_count_partition, work, 1 if few else BUCKETS)
+        rows = _only(dataset, work.column).mapInArrow(task, _ROWS)
+        if not few:
+            # 2. The rows of a bucket are brought together in a partition, and merged.
+            rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(partial(_merge_rows, work), _ROWS)
+        # 3. This process joins the buckets, which have no words in common.
+        return (bytes(row[PART]) for row in _computed(rows))
 
-def train(
-    frame: Any,
-    column: str = "text",
-    *,
-    preset: str | AnyOptions = "llama2",
-    memory_limit: int | str | None = None,
-    min_count: int = 1,
-    threads: int | None = None,
-    progress: Any = None,
-    **options: Any,
-) -> TrainingResult:
-    """Train on a column: the model that `cpbpe.train` makes of its texts on one machine, byte for byte.
+    def _encoded(self, dataset: Any, work: Encoding) -> Any:
+        with importing:
+            from pyspark.sql import types
+        numbers = types.ArrayType(types.IntegerType())
+        fields = [*dataset.schema.fields, types.StructField(work.output, numbers)]
+        if work.spans is not None:
+            fields.append(types.StructField(work.spans, types.ArrayType(numbers)))
+        return dataset.mapInArrow(partial(_encode_partition, work), types.StructType(fields))
 
-    The cluster counts words, as `count` does; this process learns from them, with `threads`.
-    """
-    counts = count(frame, column, preset=preset, memory_limit=memory_limit, min_count=min_count, **options)
-    return train_on_counts(counts, preset=preset, threads=threads, progress=progress, **options)
+    def _packed(self, dataset: Any, column: str, order: list[str], model: bytes) -> Iterator[Any]:
+        ordered = dataset.orderBy(*(dataset[f"`{name}`"] for name in order)) if order else dataset
+        parts = _only(ordered, column).mapInArrow(partial(_pack_partition, model), f"{PART} binary")
+        return (bytes(row[PART]) for row in _computed(parts))
 
 
-def encode(
-    frame: Any,
-    tokenizer: Tokenizer,
-    column: str = "text",
-    *,
-    output: str = "ids",
-    spans: str | None = None,
-    **options: Unpack[EncodeOptions],
-) -> Any:
-    """The frame with a column of arrays of int: the ids of its texts, null where there is no text.
-
-    With `spans`, the name of another column, that has an array of the begin and end of each id in its text:
-    in characters for strings, in bytes for binary.
-
-    Each Python process of a worker loads the tokenizer once. The options are those of
-    `Tokenizer.encode_arrays`, except those of sampling. As always in Spark, nothing is done
-    before the result is used.
-    """
-    work = encoding(tokenizer, column, output, spans, True, options)
-    _check(frame, "encode", column, output, spans)
-    with importing:
-        from pyspark.sql import types
-    numbers = types.ArrayType(types.IntegerType())
-    fields = [*frame.schema.fields, types.StructField(output, numbers)]
-    if spans is not None:
-        fields.append(types.StructField(spans, types.ArrayType(numbers)))
-    return frame.mapInArrow(Task(_encode_partition, work), types.StructType(fields))
+_SPARK = _Spark()
+count, train, encode, pack = _SPARK.count, _SPARK.train, _SPARK.encode, _SPARK.pack
 
 
-@described(OPTIONS)
-def pack(
-    frame: Any,
-    tokenizer: Tokenizer,
-    out: Any,
-    column: str = "text",
-    *,
-    order: str | list[str] | None = None,
-    **options: Unpack[PackOptions],
-) -> PackReport:
-    """Encode a column, and write the ids to the files that `cpbpe.pack` writes of its texts on one machine.
-
-    Workers encode; this process writes, into a folder that it can reach. `order` is a column by which the
-    rows are sorted first, or several; its values must all be different. Without it, the order is that of the
-    frame's partitions, which is not always that of the files it was read from. What is encoded is kept on the
-    disks of the workers until it is written. A run that was interrupted is continued by the same call: texts
-    are encoded again, and only what is missing is written.
-    """
-    work = packing(tokenizer, options)
-    _check(frame, "pack", column)
-    names = checked_order(order, list(frame.columns))
-
-    def parts() -> Iterator[Any]:
-        ordered = frame.orderBy(*(frame[f"`{name}`"] for name in names)) if names else frame
-        texts = ordered.select(ordered[f"`{column}`"].alias(column))
-        for row in _computed(texts.mapInArrow(Task(_pack_partition, work), f"{PART} binary")):
-            yield bytes(row[PART])
-
-    return packed(
-        Dataset(parts, "a data frame of Spark"),
-        tokenizer,
-        out,
-        names,
-        options,
-    )
+def _only(frame: Any, column: str) -> Any:
+    """The frame with only one of its columns."""
+    return frame.select(frame[f"`{column}`"].alias(column))
 
 
 def _count_partition(work: Counting, buckets: int, batches: Iterator[Any]) -> Iterator[Any]:
@@ -183,11 +100,11 @@ def _encode_partition(work: Encoding, batches: Iterator[Any]) -> Iterator[Any]:
     return map(work.add, batches)
 
 
-def _pack_partition(work: Packing, batches: Iterator[Any]) -> Iterator[Any]:
+def _pack_partition(model: bytes, batches: Iterator[Any]) -> Iterator[Any]:
     """Encode one batch after another, for the process that writes."""
     arrow = pyarrow()
     for batch in batches:
-        parts = arrow.array(work.parts(batch.column(0)), arrow.binary())
+        parts = arrow.array(encoded_parts(model, batch.column(0)), arrow.binary())
         yield arrow.RecordBatch.from_arrays([parts], [PART])
 
 
@@ -202,7 +119,8 @@ def _batches(rows: list[Row]) -> Iterator[Any]:
 def _computed(frame: Any) -> Iterator[Any]:
     """Yield the rows of a frame in order, once all of its partitions have been computed in parallel.
 
-    `toLocalIterator` alone would compute a partition only after the one before it has been read.
+    `toLocalIterator` alone would compute a partition only after the one before it has been read. What was
+    computed is kept on the disks of the workers until then.
     """
     with importing:
         from pyspark import StorageLevel
@@ -225,20 +143,3 @@ def _partitions(frame: Any) -> int:
             raise
         return FAN_IN + 1
     return number
-
-
-def _check(frame: Any, name: str, column: str, *outputs: str | None) -> None:
-    """Raise an error if this is not a data frame, or if it lacks the column."""
-    try:
-        with importing:
-            import pyspark.sql  # noqa: F401
-    except ImportError:
-        raise ImportError("this needs Spark: pip install 'cpbpe[spark]'") from None
-    if not hasattr(frame, "mapInArrow"):
-        way_out = "spark.createDataFrame(...) and spark.read.parquet(path) make one"
-        raise TypeError(f"{name}() takes a data frame of Spark first, not {type(frame).__name__}; {way_out}")
-    check_column(column, frame.columns)
-    kind = frame.schema[column].dataType.typeName()
-    if kind not in ("string", "varchar", "char", "binary"):
-        raise TypeError(f"the column {column!r} holds no strings or bytes, but {kind}")
-    check_new(outputs, list(frame.columns))

@@ -109,8 +109,8 @@ def test_the_same_words_as_from_items(threads: int) -> None:
     rng = random.Random(SEED)
     made = [" ".join(rng.choices(["the", "cat", "\xe4", "1", "\r"], k=9)) for _ in range(500)] + ["x\ny", ""]
     options = TrainOptions(max_sentence_length=25)
-    rows = counting("text", options, None, threads, {}).count([pyarrow.array(made)], 1)
-    counts = counting("text", options, None, threads, {}).result([row for _, row in rows], 1)
+    rows = counting("text", options, None, 1, {}).count([pyarrow.array(made)], 1)
+    counts = counting("text", options, None, 1, {}).result([row for _, row in rows])
     expected = WordCounts.build(made, threads=threads, max_sentence_length=25)
     assert dict(counts) == dict(expected)
     assert counts.reading.left_out.keys() == expected.reading.left_out.keys() == {"too_long", "empty"}

@@ -3,6 +3,7 @@
 import pickle
 import random
 from array import array
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import Words
 from cpbpe.scale import counting as scale
 from cpbpe.scale.counting import BUCKETS, Counting, Row, by_bucket, counting
-from cpbpe.scale.encoding import check_column, encoding
+from cpbpe.scale.encoding import encoding
 from tests.bytes import models as byte_models
 from tests.support import corpus, zoo
 from tests.support.budget import SEED
@@ -67,7 +68,7 @@ def test_parts_in_every_order(options: dict[str, Any], engine: str) -> None:
             rng.shuffle(rows)
             cut = rng.randint(1, len(rows))
             rows = [*work.merge(rows[:cut]), *rows[cut:]]
-        counts = work.result(parts_of(rows), 1)
+        counts = work.result(parts_of(rows))
         assert counts == expected
         assert counts.reading.nulls == 2
         assert (counts.reading.sentences, counts.reading.bytes) == (
@@ -87,7 +88,7 @@ def test_the_same_model() -> None:
     expected = cpbpe.train(texts, vocab_size=700)
     work = make(vocab_size=700)
     rows = [row for at in range(0, 200, 30) for row in work.count([pa.array(texts[at : at + 30])])]
-    counts = work.result(parts_of(rows[::-1]), 1)
+    counts = work.result(parts_of(rows[::-1]))
     assert cpbpe.train(counts, vocab_size=700).tokenizer.to_bytes() == expected.tokenizer.to_bytes()
 
 
@@ -97,8 +98,8 @@ def test_many_words_are_several_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = in_parts(work, random.Random(SEED))
     merged = work.merge(rows)
     assert max(len(part) for _, part in merged) < 5000
-    assert work.result(parts_of(merged), 1) == whole()
-    readings = [work.result(parts_of(some), 1).reading for some in (rows, work.merge(merged[::-1]))]
+    assert work.result(parts_of(merged)) == whole()
+    readings = [work.result(parts_of(some)).reading for some in (rows, work.merge(merged[::-1]))]
     assert readings[0] == readings[1]
 
 
@@ -146,19 +147,20 @@ def listed(words: Words) -> list[bytes]:
 
 def test_nothing() -> None:
     work = make()
-    assert dict(work.result([], 1)) == {}
-    assert dict(work.result(parts_of(work.merge(work.count([pa.nulls(3, pa.string())]))), 2)) == {}
+    assert dict(work.result([])) == {}
+    rows = work.merge(work.count([pa.nulls(3, pa.string())]))
+    assert dict(replace(work, min_count=2).result(parts_of(rows))) == {}
     with pytest.raises(TrainingError, match="the corpus contains no text"):
-        cpbpe.train(work.result([], 1))
+        cpbpe.train(work.result([]))
 
 
 def test_rare_words_are_left_out_only_when_asked() -> None:
     work = make()
     rows = parts_of(in_parts(work, random.Random(SEED)))
-    full = dict(work.result(rows, 1))
-    assert work.result(rows, 1).reading.warnings == ()
+    full = dict(work.result(rows))
+    assert work.result(rows).reading.warnings == ()
     for least in (2, 5, 10**9):
-        counts = work.result(rows, least)
+        counts = replace(work, min_count=least).result(rows)
         assert dict(counts) == {word: count for word, count in full.items() if count >= least}
         rare = [count for count in full.values() if count < least]
         (warning,) = counts.reading.warnings
@@ -171,7 +173,7 @@ def test_rare_words_are_left_out_only_when_asked() -> None:
 def test_what_is_no_text_is_said() -> None:
     work = make()
     rows = work.count([pa.array([b"a\xff", b"ok"])]) + work.count([pa.array([b"\xfe\xff b"])])
-    counts = work.result(parts_of(rows), 1)
+    counts = work.result(parts_of(rows))
     assert counts.reading.not_utf8 == 2
     (warning,) = counts.reading.warnings
     assert warning.startswith("2 texts in the column 'text' are not valid UTF-8; ")
@@ -182,7 +184,7 @@ def test_memory_limit() -> None:
     rng = random.Random(SEED)
     texts = [" ".join("".join(rng.choices("abcdefgh", k=8)) for _ in range(300)) for _ in range(400)]
     limited = counting("text", "llama2", "1MiB", 1, {})
-    counts = limited.result(parts_of(limited.count([pa.array(texts)])), 1)
+    counts = limited.result(parts_of(limited.count([pa.array(texts)])))
     assert counts.reading.spilled_runs > 0
     assert counts == cpbpe.WordCounts.build(texts)
 
@@ -212,9 +214,7 @@ def test_wrong_arguments() -> None:
         counting(3, "llama2", None, 1, {})
     for number in (0, -1, 1.5, True, None):
         with pytest.raises(ValueError, match="min_count must be an integer, at least 1, not"):
-            scale.checked_min_count(number)
-    with pytest.raises(ValueError, match="the dataset has no column 'text'; it has a, b"):
-        check_column("text", ["a", "b"])
+            counting("text", "llama2", None, number, {})
 
 
 # --- Encoding -------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Packing a dataset without a cluster: parts of every size give the files of one machine, and go on."""
 
-import pickle
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import cpbpe
 from cpbpe.errors import CorpusError
 from cpbpe.packing.pack import PackReport
-from cpbpe.scale.encoding import Dataset, checked_order, packed, packing
+from cpbpe.scale.encoding import Dataset, checked_order, encoded_parts, packed, packing
 from tests.scale.datasets import packed_files
 from tests.support import corpus, zoo
 from tests.support.budget import SEED
@@ -36,7 +35,7 @@ def tokenizer(name: str = "llama") -> cpbpe.Tokenizer:
 def parts(texts: list[str | None], tok: cpbpe.Tokenizer, seed: int, **options: Any) -> list[bytes]:
     """The parts of a dataset that is cut at random."""
     given: Any = options
-    work = pickle.loads(pickle.dumps(packing(tok, given)))
+    model = packing(tok, given)
     rng = random.Random(seed)
     made, at = [], 0
     while at < len(texts):
@@ -45,7 +44,7 @@ def parts(texts: list[str | None], tok: cpbpe.Tokenizer, seed: int, **options: A
             size = rng.randint(0, 20)
             chunks.append(pa.array(texts[at : at + size], pa.string()))
             at += size
-        made += work.parts(pa.chunked_array(chunks, pa.string()) if len(chunks) != 1 else chunks[0])
+        made += encoded_parts(model, pa.chunked_array(chunks, pa.string()) if len(chunks) != 1 else chunks[0])
     return made
 
 
