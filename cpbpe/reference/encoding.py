@@ -25,7 +25,7 @@ consists of are its *symbols*. The rest follows from five ideas:
    piece of its own (`<0xE2>`); models without such pieces have one piece that means "unknown".
    This happens after all merging, so bytes never merge. (`encode`)
 5. **Decoding is joining.** Pieces are joined, bytes become characters, `▁` becomes a space, and the
-   space that idea 1 put in front is dropped. (`_join`)
+   space that idea 1 put in front is dropped. (`surfaces`)
 
 All text in this file is UTF-8 bytes, because positions are counted in bytes and because the input may be
 invalid: the normalizer replaces each byte that belongs to no character by U+FFFD. Three small tools are in
@@ -62,7 +62,6 @@ from cpbpe.text.utf8 import (
     REPLACEMENT,
     SPACE,
     character_length,
-    repair,
     valid_character,
 )
 
@@ -423,45 +422,58 @@ class ReferenceEngine:
         return self._join(((piece, self._ids.get(piece, self._unk)) for piece in pieces), False)
 
     def _join(self, pieces: Iterable[tuple[bytes, int]], keep_invalid: bool) -> bytes:
-        """Join the pieces: bytes become characters, `▁` becomes a space, and a space in front is dropped.
+        """Join the pieces. A denormalizer, which few models have, rewrites the result like a normalizer."""
+        text = b"".join(surfaces(self.spec, pieces, keep_invalid, self._keep_space))
+        return self._denormalizer.normalize(text, keep_invalid)[0] if self._denormalizer else text
 
-        Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The beginning"
-        lasts until there is text or a `▁` has been dropped; a CONTROL piece, which has no text, does not end
-        it. With remove_extra_whitespaces the text had no space in front at all, so every piece loses its
-        first `▁` until there is text. (A dummy prefix at the end, `suffix`, is not dropped, so the decoded
-        text ends in a space.)
 
-        A denormalizer, which few models have, rewrites the result as a normalizer would.
-        """
-        spec = self.spec.normalizer
-        drops_space = (spec.add_dummy_prefix or spec.remove_extra_whitespaces) and not self._keep_space
-        at_beginning = True
-        result = bytearray()
-        run = bytearray()  # the bytes of consecutive BYTE pieces, decoded when the run ends
+def surfaces(
+    spec: ModelSpec,
+    pieces: Iterable[tuple[bytes, int]],
+    keep_invalid: bool = False,
+    keep_space: bool = False,
+) -> Iterator[bytes]:
+    """The text that each piece stands for: bytes become characters, `▁` a space, and one in front is dropped.
 
-        def end_run() -> None:
-            result.extend(run if keep_invalid else repair(bytes(run)))
+    A character of several BYTE pieces is that of the last of them.
+
+    Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The beginning"
+    lasts until there is text or a `▁` has been dropped; a CONTROL piece, which has no text, does not end
+    it. With remove_extra_whitespaces the text had no space in front at all, so every piece loses its
+    first `▁` until there is text. (A dummy prefix at the end, `suffix`, is not dropped, so the decoded
+    text ends in a space.)
+    """
+    rules, texts, types = spec.normalizer, spec.pieces.texts, spec.pieces.types
+    drops_space = (rules.add_dummy_prefix or rules.remove_extra_whitespaces) and not keep_space
+    at_beginning = True
+    run = bytearray()  # the bytes of consecutive BYTE pieces, decoded when the run ends
+    for piece, id in pieces:
+        type = types[id] if id >= 0 else PieceType.UNKNOWN
+        if type == PieceType.BYTE:
+            run.append(int(piece[3:5], 16))
+            continue
+        if run:
+            yield from _surfaces_of_bytes(bytes(run), keep_invalid)
             run.clear()
-
-        for piece, id in pieces:
-            type = self._types[id] if id >= 0 else PieceType.UNKNOWN
-            if type == PieceType.BYTE:
-                run.append(int(piece[3:5], 16))
-                continue
-            end_run()
-            at_beginning = at_beginning and not result
-            if type == PieceType.CONTROL:
-                continue
+            at_beginning = False
+        drop = False
+        surface = piece  # of an unknown one: `decode_pieces` was given the unknown text itself
+        if type == PieceType.CONTROL:
+            surface = b""
+        elif type != PieceType.UNKNOWN:
             drop = at_beginning and drops_space and piece.startswith(SPACE)
-            if type != PieceType.UNKNOWN:
-                result += piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
-            elif id >= 0 and piece == self._texts[id]:
-                result += self.spec.unk_surface
-            else:  # `decode_pieces` was given the unknown text itself
-                result += piece
-            if drop and not spec.remove_extra_whitespaces:
-                at_beginning = False
-        end_run()
-        if self._denormalizer is None:
-            return bytes(result)
-        return self._denormalizer.normalize(bytes(result), keep_invalid)[0]
+            surface = piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
+        elif id >= 0 and piece == texts[id]:
+            surface = spec.unk_surface
+        at_beginning = at_beginning and not surface and (not drop or rules.remove_extra_whitespaces)
+        yield surface
+    yield from _surfaces_of_bytes(bytes(run), keep_invalid)
+
+
+def _surfaces_of_bytes(run: bytes, keep_invalid: bool) -> Iterator[bytes]:
+    at = 0
+    while at < len(run):
+        character = run[at : at + 1] if keep_invalid else valid_character(run, at)
+        yield from [b""] * (len(character or b"?") - 1)
+        yield REPLACEMENT if character is None else character
+        at += len(character or b"?")

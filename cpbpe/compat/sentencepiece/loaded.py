@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from cpbpe.checks import bounds
-from cpbpe.compat.sentencepiece.results import Analysis, Decoder, of_decoded
+from cpbpe.compat.sentencepiece.normalizer import Normalizing
+from cpbpe.compat.sentencepiece.results import Analysis, of_decoded
 from cpbpe.compat.sentencepiece.values import (
     as_ids,
     as_pieces,
+    in_utf8,
     is_utf8,
     not_utf8,
     numpy,
@@ -27,17 +29,14 @@ from cpbpe.compat.sentencepiece.values import (
     utf8,
 )
 from cpbpe.engine.choice import load_engine
-from cpbpe.engine.columns import spec_of
 from cpbpe.engine.ends import Dropout, Ends, between
 from cpbpe.engine.protocol import Aligned, Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
-from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import Normalizer
+from cpbpe.model.spec import PieceType
 
 MAX_NBEST_SIZE = 512
-T = TypeVar("T")
 
 _random = random.Random()
 """The source of seeds for samples. A forked process gets a new one, unless `set_seed` was called."""
@@ -55,38 +54,6 @@ def _begin_anew(unseeded: random.Random = _random) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_anew)
-
-
-def calls_of(engine: Engine) -> Any:
-    """The calls that the core has for this drop-in; None for an engine that is not the core's."""
-    if type(engine).__module__ != "cpbpe._core":
-        return None
-    from cpbpe import _core
-
-    return _core
-
-
-def in_utf8(call: Callable[..., T], *arguments: Any) -> T:
-    """The result of a call. For a str that cannot be UTF-8, raises the error that sentencepiece raises."""
-    try:
-        return call(*arguments)
-    except UnicodeEncodeError as error:
-        raise not_utf8(error) from error
-
-
-def normalized_text(engine: Engine, text: str | bytes) -> str | bytes:
-    """The normalized text, str for str and bytes for bytes. A str must be UTF-8."""
-    normalized: str | bytes = in_utf8(engine.normalize, text)
-    # (U+FFFD may stand for what is not UTF-8, which is an error in sentencepiece.)
-    if isinstance(normalized, str) and "\ufffd" in normalized:
-        return engine.normalize(utf8(text)).decode()
-    return normalized
-
-
-def normalized_texts(calls: Any, engine: Engine, texts: list[Any]) -> list[Any] | None:
-    """`normalized_text` for many; None if one has another type, or one by one is better."""
-    found: list[Any] | None = None if calls is None else in_utf8(calls.normalize_all, engine, texts)
-    return found
 
 
 class Options(NamedTuple):
@@ -111,14 +78,12 @@ def _mapping(aligned: Aligned) -> dict[str, Any]:
     return {"ids": ids, "pieces": pieces, "offsets": offsets}
 
 
-class Loaded:
+class Loaded(Normalizing):
     """A model and its operations; `Loaded()` is the state before a model is loaded."""
 
     def __init__(self, data: bytes = b"", engine: Engine | None = None):
+        super().__init__(engine)
         self.data = data
-        self.engine_or_none = engine
-        self.calls: Any = None if engine is None else calls_of(engine)
-        """The core's functions for this drop-in, or None."""
         self.size = 0 if engine is None else engine.size
         specials = [None] * 4 if engine is None else engine.specials
         self.unk_id, self.bos_id, self.eos_id, self.pad_id = (-1 if id is None else id for id in specials)
@@ -138,17 +103,6 @@ class Loaded:
         if self.engine_or_none is None:
             raise RuntimeError("no model is loaded; give model_file or model_proto, or call load() first")
         return self.engine_or_none
-
-    @kept
-    def spec(self) -> ModelSpec:
-        """The model as a value."""
-        return spec_of(self.engine.columns())
-
-    @kept
-    def decoder(self) -> Decoder:
-        """A decoder that also returns the position of every piece in the text."""
-        assert self.engine_or_none is not None
-        return Decoder(self.spec)
 
     @kept
     def all_pieces(self) -> list[bytes]:
@@ -187,12 +141,6 @@ class Loaded:
             pieces = self._byte_pieces(text, options, dropout)
             return pieces if kind is bytes else [piece.decode() for piece in pieces]
         return self.encode_between(text, kind, self._ends_for(options, [text]), dropout, threads)
-
-    def sampled(self, text: str, kind: Any, options: Options) -> Any:
-        """`encoded` without bos and eos, in less time."""
-        if kind is int or self.makes_text:
-            return self.encode_between(text, kind, None, self._dropout(options))
-        return self.encoded(text, kind, options)
 
     def encode_between(
         self, text: str | bytes, kind: Any, ends: Ends | None, dropout: Dropout | None, threads: int = 1
@@ -318,8 +266,10 @@ class Loaded:
         packed = ids if type(ids) is list else packed_ids(ids)
         text = None if self.engine_or_none is None or packed is None else self.engine_or_none.decode(packed)
         if text is None:  # the ids have to be converted, or some are invalid
-            text = self._decode(self.check_ids(as_ids(ids)))
-        return self._decoded(ids, False).text.decode() if self._is_repaired(text) else text
+            numbers = self.check_ids(as_ids(ids))
+            text = self.engine.decode(numbers)
+            assert text is not None
+        return self.joined(self._pieces(ids)).decode() if self._is_repaired(text) else text
 
     def text_bytes(self, ids: Any) -> bytes:
         """The same as bytes."""
@@ -327,7 +277,7 @@ class Loaded:
         try:
             return self.text(numbers).encode()
         except UnicodeDecodeError:
-            return self._decoded(numbers, False).text
+            return self.joined(self._pieces(numbers))
 
     def texts(self, batch: list[Any], threads: int) -> list[str]:
         """The texts of many sequences of integers."""
@@ -343,10 +293,11 @@ class Loaded:
             return [text.encode() for text in self.texts(batch, threads)]
         return [self.text_bytes(ids) for ids in [as_ids(ids) for ids in batch]]
 
-    def _decode(self, ids: list[int]) -> str:
-        text = self.engine.decode(ids)
-        assert text is not None
-        return text
+    def _pieces(self, ids: Any) -> list[bytes]:
+        """The pieces of a sequence of integers."""
+        numbers = self.check_ids(as_ids(ids))
+        _ = self.engine
+        return [self.all_pieces[id] for id in numbers]
 
     def _is_repaired(self, text: str) -> bool:
         """Whether a U+FFFD in decoded text may stand for bytes that sentencepiece leaves as they are."""
@@ -381,11 +332,8 @@ class Loaded:
 
     def _decoded(self, tokens: Any, are_pieces: bool) -> Analysis:
         """Everything about a text that is decoded from ids or pieces."""
-        pieces = as_pieces(tokens) if are_pieces else self.check_ids(as_ids(tokens))
-        _ = self.engine
-        if not are_pieces:
-            pieces = map(self.all_pieces.__getitem__, pieces)  # type: ignore[arg-type, assignment]
-        return of_decoded(self.decoder, pieces)  # type: ignore[arg-type]
+        pieces = as_pieces(tokens) if are_pieces else self._pieces(tokens)
+        return of_decoded(self.spec, self.joined(pieces), pieces)
 
     def decoded_mapping(self, tokens: Any, are_pieces: bool, as_bytes: bool) -> dict[str, Any]:
         """The offset mapping of a text that is decoded from ids or pieces."""
@@ -411,24 +359,6 @@ class Loaded:
                 reason = bounds(self.size) if self.size else "no model is loaded"
                 raise IndexError(f"id {id} at position {position} is outside the vocabulary: {reason}")
         return ids
-
-    # --- Normalizing ------------------------------------------------------------------------------
-
-    def normalize(self, text: str | bytes) -> str | bytes:
-        """The normalized text; empty without a model."""
-        if self.engine_or_none is None:
-            nothing = utf8(text)[:0]
-            return nothing if isinstance(text, bytes) else nothing.decode()
-        return normalized_text(self.engine_or_none, text)
-
-    def normalize_all(self, texts: list[Any]) -> list[Any] | None:
-        """`normalize` for many texts; None without a model, or if one is neither str nor bytes."""
-        return None if self.engine_or_none is None else normalized_texts(self.calls, self.engine, texts)
-
-    @property
-    def reference(self) -> Normalizer:
-        """The normalizer in plain Python."""
-        return self.decoder.normalizer
 
     # --- The vocabulary ---------------------------------------------------------------------------
 

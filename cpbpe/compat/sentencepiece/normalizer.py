@@ -1,6 +1,6 @@
 """`SentencePieceNormalizer`: normalization alone, with the rules of a model, named rules, or your own.
 
-`SentencePieceProcessor` also uses the function `normalized`.
+The model of a `SentencePieceProcessor` normalizes in the same way (`Normalizing`).
 """
 # ruff: noqa: N802
 
@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import compress
-from typing import Any, Protocol
+from typing import Any
 
-from cpbpe.compat.sentencepiece.loaded import calls_of, normalized_text, normalized_texts
 from cpbpe.compat.sentencepiece.values import (
     as_bool,
     as_name,
     as_serialized,
     as_text,
+    in_utf8,
     is_list_like,
-    not_utf8,
     read_file,
     utf8,
 )
 from cpbpe.engine.choice import make_engine
+from cpbpe.engine.columns import spec_of
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
-from cpbpe.lazy import kept
+from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
-from cpbpe.reference.encoding import Normalizer
+from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
+from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, Normalizer
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_positions, text_of
@@ -76,13 +76,27 @@ class SentencePieceNormalizer:
             spec = _of_map(norm_map)
         else:
             raise ValueError("give model_file, model_proto, normalizer_spec, rule_tsv, rule_name or norm_map")
-        normalizer = LoadedNormalizer(spec)
+        self._set(spec)
         for name, value in zip(
             _FLAGS, (add_dummy_prefix, escape_whitespaces, remove_extra_whitespaces), strict=True
         ):
             if value is not None:
                 setattr(spec, name, as_bool(value, name))
-        self._normalizer = normalizer
+
+    def _set(self, spec: Any) -> None:
+        """Use these rules: a NormalizerSpec message."""
+        self._spec = spec
+        try:
+            if spec.precompiled_charsmap:
+                Charsmap(spec.precompiled_charsmap)
+        except ModelError as error:
+            raise RuntimeError(str(error)) from error
+
+    @kept
+    def _normalizer(self) -> Normalizing:
+        """The rules in a model with a single piece."""
+        unknown = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)])
+        return Normalizing(make_engine(ModelSpec(unknown, model_file.normalizer_of(self._spec))))
 
     def Normalize(self, input: Any, with_offsets: bool | None = None) -> Any:
         """The normalized text or texts.
@@ -90,11 +104,11 @@ class SentencePieceNormalizer:
         With offsets: a tuple of the text and, for each of its characters (bytes, for bytes) and for its end,
         the position in the input that it came from.
         """
-        return normalized(self._normalizer, input, with_offsets)
+        return self._normalizer.normalized(input, with_offsets)
 
     def Decompile(self) -> list[tuple[str, str]]:
         """The rules as pairs of what is replaced and its replacement, in the order of code points."""
-        charsmap = self._normalizer.spec.precompiled_charsmap
+        charsmap = self._spec.precompiled_charsmap
         if not charsmap:
             raise RuntimeError("this normalizer has no rules to decompile")
         listed = Charsmap(charsmap, trusted=True).rules(MAX_NODES, MAX_KEY, follow_empty=True)
@@ -106,141 +120,111 @@ class SentencePieceNormalizer:
 
     def serialized_model_proto(self) -> bytes:
         """A model file that holds the rules and nothing else."""
-        spec = self._normalizer.spec
-        data: bytes = model_file.messages().ModelProto(normalizer_spec=spec).SerializeToString()
+        proto = model_file.messages().ModelProto(normalizer_spec=self._spec)
+        data: bytes = proto.SerializeToString()
         return data
 
     def serialized_normalizer_spec(self) -> bytes:
         """The rules as a NormalizerSpec message."""
-        data: bytes = self._normalizer.spec.SerializeToString()
+        data: bytes = self._spec.SerializeToString()
         return data
 
     def __getstate__(self) -> bytes:
         return self.serialized_model_proto()
 
     def __setstate__(self, serialized_model_proto: bytes) -> None:
-        self._normalizer = LoadedNormalizer(_of_model(serialized_model_proto))
+        self._set(_of_model(serialized_model_proto))
 
     normalize = Normalize
     decompile = Decompile
 
 
-class Normalizing(Protocol):
-    """What `normalized` needs: a `LoadedNormalizer`, or the loaded model of a processor."""
+class Normalizing:
+    """What normalizes: the engine of a processor's model, or of a normalizer."""
+
+    def __init__(self, engine: Engine | None):
+        self.engine_or_none = engine
+        self.calls: Any = None
+        """The core's functions for this drop-in; None if the engine is not the core's."""
+        if type(engine).__module__ == "cpbpe._core":
+            from cpbpe import _core
+
+            self.calls = _core
 
     @property
     def engine(self) -> Engine:
         """The engine, or an error if there is none."""
+        if self.engine_or_none is None:
+            raise RuntimeError("no model is loaded; give model_file or model_proto, or call load() first")
+        return self.engine_or_none
 
-    @property
-    def calls(self) -> Any:
-        """The core's functions for this drop-in, or None."""
+    @kept
+    def spec(self) -> ModelSpec:
+        """The model as a value."""
+        return spec_of(self.engine.columns())
 
-    @property
-    def reference(self) -> Normalizer:
+    def normalized(self, input: Any, with_offsets: bool | None) -> Any:
+        """What `Normalize` returns for a text or a list of texts."""
+        if type(input) is list and not with_offsets and self.calls is not None:
+            texts = in_utf8(self.calls.normalize_all, self.engine, input)
+            if texts is not None:  # else one has another type, or one by one is better
+                return texts
+        if isinstance(input, list):
+            return [self.normalized(text, with_offsets) for text in map(as_text, input)]
+        text = as_text(input)
+        return self._with_origins(text) if with_offsets else self._normalize(text)
+
+    def _normalize(self, text: str | bytes) -> str | bytes:
+        """The normalized text, str for str and bytes for bytes; empty without a model."""
+        if self.engine_or_none is None:
+            nothing = utf8(text)[:0]
+            return nothing if isinstance(text, bytes) else nothing.decode()
+        normalized: str | bytes = in_utf8(self.engine.normalize, text)
+        # (U+FFFD may stand for what is not UTF-8, which is an error in sentencepiece.)
+        if isinstance(normalized, str) and "\ufffd" in normalized:
+            return self.engine.normalize(utf8(text)).decode()
+        return normalized
+
+    def _with_origins(self, text: str | bytes) -> tuple[Any, list[int]]:
+        """A normalized text, and the position in the input that each of its characters or bytes came from."""
+        engine = self.engine
+        if isinstance(text, str) and self.calls is not None:
+            found: tuple[str, list[int]] | None = in_utf8(self.calls.character_origins, engine, text)
+            if found is not None:
+                return found
+        data = utf8(text)
+        normalized, origins = engine.origins(data)
+        if not normalized and self._is_only_spaces(data):
+            origins = []  # sentencepiece returns early in this case
+        if isinstance(text, bytes):
+            return normalized, origins
+        decoded = normalized.decode()
+        if not origins:
+            return decoded, [0]
+        if not normalized.isascii():  # a character came from the position of its last byte
+            begins = [byte & 0xC0 != 0x80 for byte in normalized]
+            origins = list(compress(origins, [*begins[1:], True, True]))
+        if not data.isascii():
+            before = character_positions(data, by_first_byte=True)
+            origins = [before[origin] for origin in origins]
+        return decoded, origins
+
+    @kept
+    def _reference(self) -> Normalizer:
         """The normalizer in plain Python, which rewrites one character at a time."""
+        user_defined = [piece.text for piece in self.spec.pieces if piece.type == PieceType.USER_DEFINED]
+        return Normalizer(self.spec.normalizer, Finder(user_defined, MAX_USER_DEFINED_MATCHES))
 
-    def normalize(self, text: str | bytes) -> str | bytes:
-        """The normalized text, str for str and bytes for bytes."""
-
-    def normalize_all(self, texts: list[Any]) -> list[Any] | None:
-        """`normalize` for many; None if one has another type, or one by one is better."""
-
-
-class LoadedNormalizer:
-    """A NormalizerSpec message, with an engine and a reference normalizer that apply it."""
-
-    def __init__(self, spec: Any):
-        self.spec = spec
-        try:
-            if spec.precompiled_charsmap:
-                Charsmap(spec.precompiled_charsmap)
-        except ModelError as error:
-            raise RuntimeError(str(error)) from error
-
-    @kept
-    def engine(self) -> Engine:
-        """An engine for a model with this normalizer and a single piece."""
-        unknown = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)])
-        return make_engine(ModelSpec(unknown, model_file.normalizer_of(self.spec)))
-
-    @kept
-    def calls(self) -> Any:
-        """The core's functions for this drop-in, or None."""
-        return calls_of(self.engine)
-
-    @kept
-    def reference(self) -> Normalizer:
-        """The normalizer in plain Python, which rewrites one character at a time."""
-        spec = self.spec
-        return Normalizer(
-            NormalizerSpec(
-                charsmap=spec.precompiled_charsmap,
-                add_dummy_prefix=spec.add_dummy_prefix,
-                remove_extra_whitespaces=spec.remove_extra_whitespaces,
-                escape_whitespaces=spec.escape_whitespaces,
-            ),
-            Finder([]),
-        )
-
-    def normalize(self, text: str | bytes) -> str | bytes:
-        """The normalized text."""
-        return normalized_text(self.engine, text)
-
-    def normalize_all(self, texts: list[Any]) -> list[Any] | None:
-        """`normalize` for many texts."""
-        return normalized_texts(self.calls, self.engine, texts)
-
-
-def normalized(model: Normalizing, input: Any, with_offsets: bool | None) -> Any:
-    """What `Normalize` returns for a text or a list of texts."""
-    if type(input) is list and not with_offsets:
-        texts = model.normalize_all(input)
-        if texts is not None:
-            return texts
-    if isinstance(input, list):
-        return [normalized(model, text, with_offsets) for text in map(as_text, input)]
-    text = as_text(input)
-    return _with_origins(model, text) if with_offsets else model.normalize(text)
-
-
-def _with_origins(model: Normalizing, text: str | bytes) -> tuple[Any, list[int]]:
-    """A normalized text, and the position in the input that each of its characters or bytes came from."""
-    engine = model.engine
-    if isinstance(text, str) and model.calls is not None:
-        try:
-            found: tuple[str, list[int]] | None = model.calls.character_origins(engine, text)
-        except UnicodeEncodeError as error:
-            raise not_utf8(error) from error
-        if found is not None:
-            return found
-    data = utf8(text)
-    normalized, origins = model.engine.origins(data)
-    if not normalized and _only_spaces(model.reference, data):
-        origins = []  # sentencepiece returns early in this case
-    if isinstance(text, bytes):
-        return normalized, origins
-    decoded = normalized.decode()
-    if not origins:
-        return decoded, [0]
-    if not normalized.isascii():  # a character came from the position of its last byte
-        begins = [byte & 0xC0 != 0x80 for byte in normalized]
-        origins = list(compress(origins, [*begins[1:], True, True]))
-    if not data.isascii():
-        before = character_positions(data, by_first_byte=True)
-        origins = [before[origin] for origin in origins]
-    return decoded, origins
-
-
-def _only_spaces(normalizer: Normalizer, data: bytes) -> bool:
-    """Whether every character of the text becomes one space, and spaces are removed."""
-    at = 0
-    while normalizer.spec.remove_extra_whitespaces and at < len(data):
-        rewritten, used = normalizer.rewrite(data, at, False)
-        if rewritten != b" ":
-            return False
-        at += used
-    return at == len(data)
+    def _is_only_spaces(self, data: bytes) -> bool:
+        """Whether every character of the text becomes one space, and spaces are removed."""
+        normalizer = self._reference
+        at = 0
+        while normalizer.spec.remove_extra_whitespaces and at < len(data):
+            rewritten, used = normalizer.rewrite(data, at, False)
+            if rewritten != b" ":
+                return False
+            at += used
+        return at == len(data)
 
 
 def _parsed(message: str, data: bytes) -> Any:
@@ -269,13 +253,19 @@ def _of_file(name: str | bytes) -> Any:
 
 
 def _of_name(name: str | bytes) -> Any:
-    from cpbpe.text.charsmap import rule_charsmap
-    from cpbpe.training.options import RULE_NAMES
-
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
-    if text not in RULE_NAMES:
-        raise RuntimeError(f"there are no normalization rules {text!r}; there are {', '.join(RULE_NAMES)}")
-    return model_file.messages().NormalizerSpec(name=text.encode(), precompiled_charsmap=rule_charsmap(text))
+    charsmap = charsmap_of_name(text)
+    return model_file.messages().NormalizerSpec(name=text.encode(), precompiled_charsmap=charsmap)
+
+
+def charsmap_of_name(name: str) -> bytes:
+    """The charsmap of sentencepiece's rules of this name."""
+    with importing:
+        from cpbpe.text.charsmap import rule_charsmap
+        from cpbpe.training.options import RULE_NAMES
+    if name not in RULE_NAMES:
+        raise RuntimeError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
+    return rule_charsmap(name)
 
 
 def _of_map(norm_map: Any) -> Any:

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from cpbpe.checks import checked_threads, threads_for
 from cpbpe.compat.sentencepiece.loaded import Loaded, Options
-from cpbpe.compat.sentencepiece.normalizer import normalized
 from cpbpe.compat.sentencepiece.values import (
     as_bool,
     as_float,
@@ -259,7 +258,7 @@ class SentencePieceProcessor:
                 and nbest_size == -1
                 and type(alpha) is float
             ):
-                return self._processor.sampled(input, kind, Options(alpha=rounded(alpha)))
+                return self._processor.encoded(input, kind, Options(alpha=rounded(alpha)))
         # 2. All arguments, checked and completed.
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
@@ -558,7 +557,7 @@ class SentencePieceProcessor:
                 raise not_utf8(error) from error
             if "\ufffd" not in text:  # U+FFFD may stand for bytes that are not UTF-8
                 return text
-        return normalized(self._processor, input, with_offsets)
+        return self._processor.normalized(input, with_offsets)
 
     # --- The vocabulary ---------------------------------------------------------------------------
 

@@ -6,14 +6,14 @@ sentencepiece, so that the bytes are equal. (Protobuf's own classes would refuse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 from cpbpe.engine.protocol import Aligned
-from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import BYTE_PIECES, MAX_USER_DEFINED_MATCHES, Normalizer
-from cpbpe.text.finder import Finder
-from cpbpe.text.utf8 import REPLACEMENT, SPACE, character_length, character_positions, valid_character
+from cpbpe.model.spec import ModelSpec
+from cpbpe.reference.encoding import BYTE_PIECES, surfaces
+from cpbpe.text.utf8 import character_length, character_positions
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
 _SMALL = [bytes([value]) for value in range(128)]
@@ -105,83 +105,16 @@ class Analysis:
         return surfaces
 
 
-class Decoder:
-    """The parts of a model that `of_decoded` needs."""
+def of_decoded(spec: ModelSpec, text: bytes, pieces: list[bytes]) -> Analysis:
+    """The analysis of a text that was decoded from pieces.
 
-    def __init__(self, spec: ModelSpec):
-        self.spec = spec
-        self.ids = spec.ids
-        self.unknown = -1 if spec.unknown_id is None else spec.unknown_id
-        self.normalizer = Normalizer(
-            spec.normalizer,
-            Finder(
-                (piece for piece, id in self.ids.items() if spec.pieces.types[id] == PieceType.USER_DEFINED),
-                MAX_USER_DEFINED_MATCHES,
-            ),
-        )
-        self.denormalizer: Normalizer | None = None
-        if spec.denormalizer is not None and spec.denormalizer.charsmap:
-            self.denormalizer = Normalizer(spec.denormalizer, Finder([]), "denormalizer_spec")
-
-
-def of_decoded(decoder: Decoder, pieces: Iterable[bytes]) -> Analysis:
-    """The analysis of a text that is decoded from pieces.
-
-    It does what `ReferenceEngine.decode_ids` does (see there), and records the position of each piece in the
-    text. A denormalizer changes the text, but not these positions.
+    A denormalizer has changed the text, but does not change the positions of pieces.
     """
-    spec = decoder.spec
-    drops_space = spec.normalizer.add_dummy_prefix or spec.normalizer.remove_extra_whitespaces
-    at_beginning, dropped = True, False
-    text = bytearray()
-    tokens: Aligned = ([], [], [])
-    surfaces: list[bytes] = []
-    run: list[tuple[int, bytes]] = []  # BYTE pieces that wait for the end of their run
-
-    def add(id: int, piece: bytes, surface: bytes) -> None:
-        tokens[0].append(id)
-        tokens[1].append(piece)
-        tokens[2].append((len(text), len(text) + len(surface)))
-        surfaces.append(surface)
-        text.extend(surface)
-
-    def end_run() -> None:
-        values = b"".join(_BYTES[piece] for _, piece in run)
-        at = 0
-        while at < len(values):
-            character = valid_character(values, at)
-            surfaces = [REPLACEMENT] if character is None else [b""] * (len(character) - 1) + [character]
-            for surface in surfaces:
-                add(*run[at], surface)
-                at += 1
-        run.clear()
-
-    for piece in pieces:
-        id = decoder.ids.get(piece, decoder.unknown)
-        type = spec.pieces.types[id] if id >= 0 else PieceType.UNKNOWN
-        if type == PieceType.BYTE:
-            run.append((id, piece))
-            continue
-        end_run()
-        at_beginning = at_beginning and not dropped and not text
-        dropped = False
-        surface = piece
-        if type == PieceType.CONTROL:
-            surface = b""
-        elif type == PieceType.UNKNOWN:
-            if id >= 0 and piece == spec.pieces.texts[id]:
-                surface = spec.unk_surface
-        else:
-            if at_beginning and drops_space and piece.startswith(SPACE):
-                surface = piece[len(SPACE) :]
-                dropped = not spec.normalizer.remove_extra_whitespaces
-            surface = surface.replace(SPACE, b" ")
-        add(id, piece, surface)
-    end_run()
-    result = bytes(text)
-    if decoder.denormalizer is not None:
-        result = decoder.denormalizer.normalize(result)[0]
-    return Analysis(result, tokens, surfaces)
+    unknown = -1 if spec.unknown_id is None else spec.unknown_id
+    ids = [spec.ids.get(piece, unknown) for piece in pieces]
+    own = list(surfaces(spec, zip(pieces, ids, strict=True)))
+    spans = list(pairwise(accumulate(map(len, own), initial=0)))
+    return Analysis(text, (ids, pieces, spans), own)
 
 
 def varint(number: int) -> bytes:

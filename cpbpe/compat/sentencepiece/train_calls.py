@@ -9,16 +9,18 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
+from cpbpe.compat.sentencepiece.normalizer import charsmap_of_name
 from cpbpe.errors import TrainingError
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import Settings
 from cpbpe.model.writing import write_all
 from cpbpe.training.families import SentencePieceFamily, vocab_file
-from cpbpe.training.options import PRESETS, RULE_NAMES
+from cpbpe.training.options import PRESETS, TrainOptions
 from cpbpe.training.progress import Display
 from cpbpe.training.result import TrainingResult, check_prefix
 from cpbpe.training.settings import charsmap_of_file, denormalizer_settings
@@ -41,6 +43,10 @@ def parse_fields(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     trainer: dict[str, Any] = {}
     normalizer: dict[str, Any] = {}
     denormalizer: str | None = None
+    trainer_fields, normalizer_fields = (
+        getattr(model_file.messages(), spec).DESCRIPTOR.fields_by_name
+        for spec in ("TrainerSpec", "NormalizerSpec")
+    )
     for name, text in options.items():
         if name == "normalization_rule_name":
             normalizer["name"] = text
@@ -50,24 +56,14 @@ def parse_fields(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
             _integer(name, text, 32, True)  # nothing is logged
         elif name in _DEPRECATED:
             continue
-        elif name in _TRAINER:
-            trainer[name] = _TRAINER[name](name, text)
-        elif name in _NORMALIZER:
-            normalizer[name] = _NORMALIZER[name](name, text)
+        elif name in trainer_fields:
+            trainer[name] = _parsed(trainer_fields[name], text)
+        elif name in normalizer_fields:
+            normalizer[name] = _parsed(normalizer_fields[name], text)
         else:
             raise TrainingError(f"there is no option {name!r} in sentencepiece 0.2.3")
     _check(trainer)
     return trainer, normalizer, denormalizer
-
-
-def fields_of_normalizer(data: bytes) -> dict[str, Any]:
-    """The fields that are set in a serialized normalizer_spec."""
-    spec = model_file.messages().NormalizerSpec()
-    try:
-        spec.ParseFromString(data)
-    except model_file.decode_error():
-        raise TrainingError("normalizer: its serialized_normalizer_spec() is not a valid message") from None
-    return {field.name: _text(field.name, value) for field, value in spec.ListFields()}
 
 
 def split_csv(text: str) -> list[str]:
@@ -100,20 +96,31 @@ def split_csv(text: str) -> list[str]:
     return items
 
 
-def _text(name: str, value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) and name != "precompiled_charsmap" else value
-
-
-def _list(name: str, text: str) -> list[str]:
-    return split_csv(text)
-
-
-def _string(name: str, text: str) -> str:
-    return text
-
-
-def _bytes(name: str, text: str) -> bytes:
-    return text.encode()
+def _parsed(field: Any, text: str) -> Any:
+    """The value of an option, of the type that its field has in the model file."""
+    name, kind = field.name, field.type
+    if field.default_value == []:
+        return split_csv(text)
+    if kind == field.TYPE_INT32 or kind == field.TYPE_UINT64:
+        return _integer(name, text, *((32, True) if kind == field.TYPE_INT32 else (64, False)))
+    if kind == field.TYPE_FLOAT:
+        try:
+            value = float(text.strip(" \t\n\v\f\r")) if "_" not in text else math.nan
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise TrainingError(f"{name}: {text!r} is not a number")
+        return value
+    if kind == field.TYPE_BOOL:
+        lower = text.lower() or "true"
+        if lower not in _TRUE and lower not in _FALSE:
+            raise TrainingError(f"{name}: {text!r} is neither true nor false")
+        return lower in _TRUE
+    if kind == field.TYPE_ENUM:
+        if text.upper() not in field.enum_type.values_by_name:
+            raise TrainingError(f"model_type: there is no {text!r}; cpbpe trains bpe")
+        return text.upper()
+    return text.encode() if name == "precompiled_charsmap" else text
 
 
 def _integer(name: str, text: str, bits: int, signed: bool) -> int:
@@ -126,100 +133,6 @@ def _integer(name: str, text: str, bits: int, signed: bool) -> int:
     raise TrainingError(f"{name}: {text!r} is not an integer of {bits} bits")
 
 
-def _int32(name: str, text: str) -> int:
-    return _integer(name, text, 32, True)
-
-
-def _uint64(name: str, text: str) -> int:
-    return _integer(name, text, 64, False)
-
-
-def _float(name: str, text: str) -> float:
-    try:
-        value = float(text.strip(" \t\n\v\f\r")) if "_" not in text else math.nan
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise TrainingError(f"{name}: {text!r} is not a number")
-    return value
-
-
-def _bool(name: str, text: str) -> bool:
-    lower = text.lower() or "true"
-    if lower in _TRUE:
-        return True
-    if lower in _FALSE:
-        return False
-    raise TrainingError(f"{name}: {text!r} is neither true nor false")
-
-
-def _model_type(name: str, text: str) -> str:
-    if text.upper() not in ("UNIGRAM", "BPE", "WORD", "CHAR"):
-        raise TrainingError(f"model_type: there is no {text!r}; cpbpe trains bpe")
-    return text.upper()
-
-
-_Parser = Callable[[str, str], Any]
-
-_TRAINER: dict[str, _Parser] = {
-    "model_type": _model_type,
-    **dict.fromkeys(("input", "control_symbols", "user_defined_symbols"), _list),
-    **dict.fromkeys(
-        (
-            "input_format",
-            "model_prefix",
-            "pretokenization_delimiter",
-            "required_chars",
-            "seed_sentencepieces_file",
-            "unk_piece",
-            "bos_piece",
-            "eos_piece",
-            "pad_piece",
-            "unk_surface",
-        ),
-        _string,
-    ),
-    **dict.fromkeys(
-        (
-            "vocab_size",
-            "seed_sentencepiece_size",
-            "max_sentence_length",
-            "num_threads",
-            "num_sub_iterations",
-            "max_sentencepiece_length",
-            "unk_id",
-            "bos_id",
-            "eos_id",
-            "pad_id",
-        ),
-        _int32,
-    ),
-    "input_sentence_size": _uint64,
-    **dict.fromkeys(("character_coverage", "shrinking_factor"), _float),
-    **dict.fromkeys(
-        (
-            "shuffle_input_sentence",
-            "split_by_unicode_script",
-            "split_by_number",
-            "split_by_whitespace",
-            "split_digits",
-            "treat_whitespace_as_suffix",
-            "allow_whitespace_only_pieces",
-            "byte_fallback",
-            "auto_character_coverage",
-            "hard_vocab_limit",
-            "vocabulary_output_piece_score",
-            "use_all_vocab",
-        ),
-        _bool,
-    ),
-}
-_NORMALIZER: dict[str, _Parser] = {
-    "name": _string,
-    "precompiled_charsmap": _bytes,
-    "normalization_rule_tsv": _string,
-    **dict.fromkeys(("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"), _bool),
-}
 _DEPRECATED = (
     # sentencepiece accepts these, logs that they do nothing, and continues.
     "accept_language",
@@ -254,32 +167,31 @@ def _check(trainer: Mapping[str, Any]) -> None:
 # --- Training -------------------------------------------------------------------------------------
 
 
-class _Writer(Protocol):
-    def write(self, data: bytes, /) -> object:
-        """Take the model file."""
-
-
 def call(arg: str | None, logstream: TextIO | None, kwargs: dict[str, Any]) -> None:
     """Do the work of `SentencePieceTrainer.train`. Errors are those of `cpbpe.training`."""
     if isinstance(arg, str):
         if kwargs:
             raise TrainingError(f"with a string of flags, {next(iter(kwargs))} is ignored; leave it out")
-        result = _train(_parse_flags(arg), None, None, False, None, None)
+        result = _train(_parse_flags(arg))
     else:
         if arg is not None:
             raise TypeError(f"train() takes a string of flags or keyword arguments, not {arg!r}")
-        sentences = kwargs.pop("sentence_iterator", None)
-        reader = kwargs.pop("sentence_reader", None)
-        writer = kwargs.pop("model_writer", None)
-        pretokenizer = kwargs.pop("pretokenizer", None)
-        inconsistent = bool(kwargs.pop("allow_inconsistent_pretokenization", False))
-        normalizer = kwargs.pop("normalizer", None)
-        fields = {name: _encode(value) for name, value in kwargs.items()}
-        texts = reader if sentences is None else sentences
-        result = _train(fields, texts, pretokenizer, inconsistent, normalizer, writer)
+        objects = {name: kwargs.pop(name) for name in _OBJECTS if name in kwargs}
+        result = _train({name: _encode(value) for name, value in kwargs.items()}, **objects)
     if logstream is not None:
         logstream.write(f"{result.report}\n")
         logstream.flush()
+
+
+_OBJECTS = (
+    # The keyword arguments that are not options.
+    "sentence_iterator",
+    "sentence_reader",
+    "model_writer",
+    "pretokenizer",
+    "allow_inconsistent_pretokenization",
+    "normalizer",
+)
 
 
 def _encode(value: object) -> str:
@@ -301,16 +213,19 @@ def _parse_flags(line: str) -> dict[str, str]:
 
 
 def _train(
-    fields: Mapping[str, str],
-    sentences: Iterable[str | bytes] | None,
-    pretokenizer: Any,
-    inconsistent: bool,
-    normalizer: Any,
-    writer: _Writer | None,
+    given: Mapping[str, str],
+    sentence_iterator: Iterable[str | bytes] | None = None,
+    sentence_reader: Iterable[str | bytes] | None = None,
+    model_writer: Any = None,
+    pretokenizer: Any = None,
+    allow_inconsistent_pretokenization: Any = False,
+    normalizer: Any = None,
 ) -> TrainingResult:
-    trainer, normalizer_fields, denormalizer_tsv = parse_fields(fields)
+    # 1. Check what was given.
+    trainer, normalizer_fields, denormalizer_tsv = parse_fields(given)
     prefix = trainer.get("model_prefix", "")
     inputs = trainer.get("input", [])
+    sentences = sentence_reader if sentence_iterator is None else sentence_iterator
     kind = trainer.get("model_type", "UNIGRAM")
     if kind != "BPE":
         stated = (
@@ -319,7 +234,7 @@ def _train(
         raise TrainingError(f"{stated}, and cpbpe trains BPE models only; give model_type='bpe'")
     if (sentences is None) == (not inputs):
         raise TrainingError("give either input, with the names of files, or sentence_iterator")
-    if (writer is None) == (not prefix):
+    if (model_writer is None) == (not prefix):
         raise TrainingError("give either model_prefix, for files, or model_writer")
     if sentences is not None and not isinstance(sentences, Iterator):
         raise TypeError(
@@ -327,34 +242,42 @@ def _train(
             "from a list"
         )
     if normalizer is not None:
-        normalizer_fields = _of_normalizer(normalizer, normalizer_fields)
+        if normalizer_fields:
+            raise TrainingError(
+                f"normalizer and {next(iter(normalizer_fields))} exclude each other; choose one"
+            )
+        normalizer_fields = _of_normalizer(normalizer)
 
+    # 2. The options of training, and what the file records.
     options = PRESETS["sentencepiece"].replace(
-        **{name: value for name, value in trainer.items() if name in _SAME_MEANING},
+        # (Where `TrainOptions` has an option of sentencepiece, it has the same meaning.)
+        **{field.name: trainer[field.name] for field in fields(TrainOptions) if field.name in trainer},
         **{
             name: normalizer_fields[name]
             for name in ("add_dummy_prefix", "remove_extra_whitespaces")
             if name in normalizer_fields
         },
         pretokenizer=pretokenizer,
-        allow_inconsistent_pretokenization=inconsistent and pretokenizer is not None,
+        allow_inconsistent_pretokenization=bool(allow_inconsistent_pretokenization)
+        and pretokenizer is not None,
     )
     if not normalizer_fields.get("escape_whitespaces", True):
         raise TrainingError("escape_whitespaces=false: training needs spaces to become U+2581; leave it out")
     if prefix:
         check_prefix(prefix)
     settings = _settings(trainer, normalizer_fields, denormalizer_tsv)
-    # sentencepiece treats an open file as an iterator, so its lines lose their ends, including \r.
+    # 3. Train. (sentencepiece treats an open file as an iterator, so its lines lose their ends, including \r.
+    # num_threads is only recorded in the file.)
     source = [Path(path) for path in inputs] if sentences is None else _checked(sentences)
-    # num_threads is only recorded in the file.
     reading_options = ReadingOptions(
         format=trainer.get("input_format") or "text", field="", column="", raw=True
     )
     with Display(False) as display:
         family = SentencePieceFamily(options, settings)
         result = train_on_corpus(source, family, reading_options, display)
-    if writer is not None:
-        writer.write(result.model_bytes)
+    # 4. Write.
+    if model_writer is not None:
+        model_writer.write(result.model_bytes)
         return result
     vocab = vocab_file(result.spec, options.vocabulary_output_piece_score)
     write_all({f"{prefix}.model": result.model_bytes, f"{prefix}.vocab": vocab})
@@ -370,74 +293,35 @@ def _checked(sentences: Iterable[str | bytes]) -> Iterator[str | bytes]:
         yield sentence
 
 
-_SAME_MEANING = (
-    # Options of sentencepiece that have the same meaning in `TrainOptions`.
-    "allow_whitespace_only_pieces",
-    "auto_character_coverage",
-    "bos_id",
-    "bos_piece",
-    "byte_fallback",
-    "character_coverage",
-    "control_symbols",
-    "eos_id",
-    "eos_piece",
-    "hard_vocab_limit",
-    "input_sentence_size",
-    "max_sentence_length",
-    "max_sentencepiece_length",
-    "pad_id",
-    "pad_piece",
-    "pretokenization_delimiter",
-    "required_chars",
-    "shuffle_input_sentence",
-    "split_by_number",
-    "split_by_unicode_script",
-    "split_by_whitespace",
-    "split_digits",
-    "treat_whitespace_as_suffix",
-    "unk_id",
-    "unk_piece",
-    "unk_surface",
-    "user_defined_symbols",
-    "vocab_size",
-    "vocabulary_output_piece_score",
-)
-
-
 def _settings(
     trainer: Mapping[str, Any], normalizer: Mapping[str, Any], denormalizer_tsv: str | None
 ) -> Settings:
     """What the file records: the fields that were given, and the charsmaps that follow from them."""
-    fields = dict(normalizer)
-    tsv = fields.get("normalization_rule_tsv", "")
+    given = dict(normalizer)
+    tsv = given.get("normalization_rule_tsv", "")
     if tsv:
-        if fields.get("precompiled_charsmap"):
+        if given.get("precompiled_charsmap"):
             raise TrainingError("normalization_rule_tsv and precompiled_charsmap exclude each other")
-        fields["precompiled_charsmap"] = charsmap_of_file("normalization_rule_tsv", tsv)
-        fields["name"] = "user_defined"
+        given["precompiled_charsmap"] = charsmap_of_file("normalization_rule_tsv", tsv)
+        given["name"] = "user_defined"
     else:
-        fields["name"] = fields.get("name") or "nmt_nfkc"
-        if not fields.get("precompiled_charsmap"):
-            fields["precompiled_charsmap"] = _named_rules(fields["name"])
+        given["name"] = given.get("name") or "nmt_nfkc"
+        if not given.get("precompiled_charsmap"):
+            try:
+                given["precompiled_charsmap"] = charsmap_of_name(given["name"])
+            except RuntimeError as error:
+                raise TrainingError(str(error)) from None
     denormalizer = None
     if denormalizer_tsv:
         charsmap = charsmap_of_file("denormalization_rule_tsv", denormalizer_tsv)
         denormalizer = denormalizer_settings(charsmap, denormalizer_tsv)
-    return Settings(trainer, fields, denormalizer)
+    return Settings(trainer, given, denormalizer)
 
 
-def _named_rules(name: str) -> bytes:
-    if name == "identity":
-        return b""
-    if name not in RULE_NAMES:
-        raise TrainingError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
-    from cpbpe.text.charsmap import rule_charsmap
-
-    return rule_charsmap(name)
-
-
-def _of_normalizer(normalizer: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _of_normalizer(normalizer: Any) -> dict[str, Any]:
     """The fields of a normalizer object: anything with sentencepiece's serialized_normalizer_spec()."""
-    if fields:
-        raise TrainingError(f"normalizer and {next(iter(fields))} exclude each other; choose one")
-    return fields_of_normalizer(normalizer.serialized_normalizer_spec())
+    data = normalizer.serialized_normalizer_spec()
+    try:
+        return model_file.fields_of(model_file.messages().NormalizerSpec.FromString(data))
+    except model_file.decode_error():
+        raise TrainingError("normalizer: its serialized_normalizer_spec() is not a valid message") from None

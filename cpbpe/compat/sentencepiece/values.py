@@ -9,15 +9,16 @@ sentencepiece, because code may rely on them.
 from __future__ import annotations
 
 import struct
-from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from functools import cache, lru_cache
 from operator import index
 from types import GeneratorType
-from typing import Any
+from typing import Any, TypeVar
 
 from cpbpe.lazy import importing
 from cpbpe.model.formats import sentencepiece as model_file
 
+T = TypeVar("T")
 INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
 _INTEGERS = frozenset("bhilqnBHILQN")
 """The letters that stand for integers in the formats of buffers."""
@@ -142,6 +143,14 @@ def utf8(text: str | bytes) -> bytes:
         return text
     try:
         return text.encode()
+    except UnicodeEncodeError as error:
+        raise not_utf8(error) from error
+
+
+def in_utf8(call: Callable[..., T], *arguments: Any) -> T:
+    """The result of a call. For a str that cannot be UTF-8, raises the error that sentencepiece raises."""
+    try:
+        return call(*arguments)
     except UnicodeEncodeError as error:
         raise not_utf8(error) from error
 
