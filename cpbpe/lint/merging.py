@@ -14,7 +14,7 @@ from cpbpe.lazy import kept
 from cpbpe.lint.findings import Reason
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, MERGEABLE
-from cpbpe.reference.merging import merge, score_key
+from cpbpe.reference.merging import merge
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, text_of
 
@@ -54,18 +54,8 @@ class Merging:
     @kept
     def ranks(self) -> dict[bytes, int]:
         """The pieces that merging can make; the one with the lowest rank merges first."""
-        spec = self._spec
-        scores, types = spec.pieces.numbers(), spec.pieces.types
-        ranks: dict[bytes, int] = {}
-        keys: dict[float, int] = {}
-        for text, id in spec.ids.items():
-            if types[id] in MERGEABLE:
-                score = scores[id]
-                key = keys.get(score) if score else None  # (0.0 and -0.0 are equal, but not alike)
-                if key is None:
-                    key = keys[score] = -score_key(score)
-                ranks[text] = key
-        return ranks
+        ranks, types = self._spec.pieces.ranks(), self._spec.pieces.types
+        return {text: ranks[id] for text, id in self._spec.ids.items() if types[id] in MERGEABLE}
 
     def symbols(self, text: bytes) -> list[Symbol]:
         """The symbols that a text begins as: characters or bytes, and user-defined pieces."""

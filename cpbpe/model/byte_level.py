@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
@@ -29,6 +29,7 @@ from cpbpe.model.pair_ranks import (
     shortest_first,
 )
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
+from cpbpe.model.validity import compiled
 from cpbpe.spelling import advised, given
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
 from cpbpe.text.unicode_forms import NOT_IN_FORM
@@ -317,7 +318,7 @@ def chunks(text: str, patterns: Iterable[str]) -> list[str]:
         cut: list[str] = []
         for part in parts:
             at = 0
-            for match in _compiled(pattern).finditer(part):
+            for match in compiled(pattern).finditer(part):
                 cut += [part[at : match.start()], match.group()]
                 at = match.end()
             cut.append(part[at:])
@@ -338,7 +339,7 @@ def symbols(
 
 def cut_pieces(pieces: Collection[bytes], pattern: str) -> Iterator[str]:
     """Yield the pieces that a pattern cuts. A model that was trained with this pattern has none."""
-    match = _compiled(pattern).match
+    match = compiled(pattern).match
     for piece in pieces:
         try:
             text = piece.decode()
@@ -362,12 +363,3 @@ def text_that_differs(spec: ModelSpec, pattern: str) -> str | None:
         key=shortest_first,
         default=None,
     )
-
-
-def _compiled(pattern: str) -> Any:
-    with importing:
-        import regex
-    try:
-        return regex.compile(pattern)
-    except regex.error as error:
-        raise ModelError(f"the pattern {pattern!r} is not a regular expression: {error}") from None

@@ -77,7 +77,11 @@ class Pieces(Sequence[Piece]):
     def ranks(self) -> list[int]:
         """Return one integer per piece. The lower it is, the higher the score, so it orders as engines do.
 
-        Engines compare the bits of the scores: -0.0 comes after 0.0, and even NaN has a place.
+        Engines compare the bits of the scores, as sentencepiece does: -0.0 comes after 0.0, and even NaN has
+        a place.
+
+        >>> Pieces.of_lists([b"a", b"b", b"c", b"d"], [-0.0, 0.0, -1.5, 3.0], [1, 1, 1, 1]).ranks()
+        [1, 0, 1069547521, -1077936128]
         """
         return [-bits if bits >= 0 else (bits & 0x7FFFFFFF) + 1 for bits in array("i", self.scores)]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import FORMS
 from cpbpe.text.utf8 import NEVER_IN_UTF8
@@ -62,27 +63,22 @@ def check_alphabet(spec: ModelSpec) -> None:
         if spec.splitter is not None or spec.whole:
             raise ModelError('`splitter` and `whole` are for byte-level models; pass alphabet="bytes", too')
         return
-    if spec.splitter is not None and not spec.splitter.pattern:
-        raise ModelError("the pattern of a splitter is empty; for a text as one chunk leave out the splitter")
-    if spec.splitter is not None and not all(spec.splitter.then):
-        raise ModelError("a pattern in the `then` of a splitter is empty; leave it out")
     if spec.splitter is not None:
+        if not spec.splitter.pattern:
+            raise ModelError(
+                "the pattern of a splitter is empty; for a text as one chunk leave out the splitter"
+            )
+        if not all(spec.splitter.then):
+            raise ModelError("a pattern in the `then` of a splitter is empty; leave it out")
         with importing:
             from cpbpe.text.split_syntax import check_syntax
-        for pattern in (spec.splitter.pattern, *spec.splitter.then):
+        for pattern in spec.patterns:
             check_syntax(pattern)
     if spec.byte_fallback:
         raise ModelError("a byte-level model needs no byte_fallback: leave it off")
-    plain = NormalizerSpec(
-        spec.normalizer.name,
-        b"",
-        add_dummy_prefix=spec.normalizer.add_dummy_prefix,
-        remove_extra_whitespaces=False,
-        escape_whitespaces=False,
-        prefix_before_space=spec.normalizer.prefix_before_space,
-        unicode_form=spec.normalizer.unicode_form,
-    )
-    if spec.normalizer != plain or spec.denormalizer is not None:
+    rules = spec.normalizer
+    rewrites = rules.charsmap or rules.remove_extra_whitespaces or rules.escape_whitespaces or rules.suffix
+    if rewrites or spec.denormalizer is not None:
         raise ModelError(
             "a byte-level model has no normalizer and no denormalizer, but for a unicode_form and a space in "
             "front (add_dummy_prefix): pass normalizer=NormalizerSpec(add_dummy_prefix=False, "
@@ -186,15 +182,15 @@ def _check_byte_level(spec: ModelSpec) -> None:
             f"in a byte-level model every byte of UTF-8 is a NORMAL piece, and {missing} are missing"
         )
     # 2. The patterns must be regular expressions.
-    if spec.splitter is not None:
-        if not spec.splitter.pattern:
-            raise ModelError(
-                "the pattern of a splitter is empty; for a text as one chunk leave out the splitter"
-            )
-        with importing:
-            import regex
-        for pattern in (spec.splitter.pattern, *spec.splitter.then):
-            try:
-                regex.compile(pattern)
-            except regex.error as error:
-                raise ModelError(f"the pattern {pattern!r} is not a regular expression: {error}") from None
+    for pattern in spec.patterns:
+        compiled(pattern)
+
+
+def compiled(pattern: str) -> Any:
+    """Compile a pattern; a ModelError if it is not a regular expression."""
+    with importing:
+        import regex
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise ModelError(f"the pattern {pattern!r} is not a regular expression: {error}") from None

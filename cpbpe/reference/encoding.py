@@ -55,7 +55,7 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
-from cpbpe.reference.merging import chance, merge, score_key
+from cpbpe.reference.merging import chance, merge
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import (
@@ -218,8 +218,8 @@ class ReferenceEngine:
 
         # The pieces that merging can make, by rank: the lowest rank has the highest score.
         mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
-        scores = spec.pieces.numbers()
-        self._rank = {piece: -score_key(scores[self._ids[piece]]) for piece in mergeable}
+        ranks = spec.pieces.ranks()
+        self._rank = {piece: ranks[self._ids[piece]] for piece in mergeable}
         self.joinable = self._joinable_pairs()
         self._cache: dict[bytes, list[tuple[bytes, int]]] = {}
 

@@ -5,7 +5,6 @@ The order of scores, and the random numbers by which dropout skips merges, are h
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import TypeVar
@@ -65,18 +64,6 @@ def merge(
         consider(before[left], left)
         consider(left, following)
     return [symbol for place, symbol in enumerate(now) if not gone[place]]
-
-
-def score_key(score: float) -> int:
-    """A number that orders scores as sentencepiece does: by the bits of the float32.
-
-    This is the order of numbers, except that -0.0 is below 0.0 and that NaN has a place in it.
-
-    >>> sorted([0.0, -1.5, 3.0, -0.0, -2.0], key=score_key)
-    [-2.0, -1.5, -0.0, 0.0, 3.0]
-    """
-    bits: int = struct.unpack("<i", struct.pack("<f", score))[0]
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFF) - 1
 
 
 # --- Random numbers for BPE-dropout ---------------------------------------------------------------

@@ -162,10 +162,7 @@ def _with_neighbours(wholes: Sequence[str], pieces: Iterable[str]) -> list[str]:
 
 def ranks_of(spec: ModelSpec) -> Ranks:
     """The rank of each piece that merging may make; the lowest rank is merged first."""
-    bits = np.frombuffer(spec.pieces.scores, "<i4").astype(np.int64)
-    # (as `cpbpe.reference.encoding.score_key` does it)
-    ranks = (-np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF) - 1)).tolist()
-    types, characters = spec.pieces.types, spec.alphabet != "bytes"
+    ranks, types, characters = spec.pieces.ranks(), spec.pieces.types, spec.alphabet != "bytes"
     return {
         text: ranks[id]
         for text, id in spec.ids.items()

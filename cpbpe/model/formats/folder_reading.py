@@ -369,10 +369,6 @@ _PART = 1 << 16
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class _Incomplete(Exception):  # noqa: N818  # nothing went wrong
-    """More of the file is needed."""
-
-
 def json_head(file: BinaryIO) -> dict[str, Any]:
     r"""Return the members of the object in a file, up to `model`; a ValueError if it is not JSON.
 
@@ -386,67 +382,53 @@ def json_head(file: BinaryIO) -> dict[str, Any]:
         part = file.read(size)
         data += part
         size = len(data)  # double the size each time, because each attempt parses from the beginning
+        text = data.decode("utf-8-sig", errors="replace" if part else "strict")
+        if part:  # the last character may be cut off, and then looks like a broken one
+            text = text.rstrip("\ufffd")
         try:
-            return _members(_text(data, complete=not part))
-        except _Incomplete:
+            return _members(text)
+        except RecursionError:
+            raise ValueError("it is nested too deeply to be read") from None
+        except json.JSONDecodeError as error:
+            is_cut_off = error.pos >= len(text) - 16 or error.msg.startswith("Unterminated")
+            if not is_cut_off:
+                raise
             if not part:
                 raise ValueError("it ends too early") from None
 
 
-def _text(data: bytes, complete: bool) -> str:
-    text = data.decode("utf-8-sig", errors="replace" if not complete else "strict")
-    # The last character may be cut off, and then looks like a broken one.
-    return text if complete else text.rstrip("\ufffd")
-
-
 def _members(text: str) -> dict[str, Any]:
+    """Return the members of the object in a text, up to `model`, or raise a ValueError."""
+    decoder = json.JSONDecoder()
     found: dict[str, Any] = {}
     at = _after(text, 0, "{")
-    if _peek(text, at) == "}":
+    if text.startswith("}", at):
         return found
     while True:
-        key, at = _value(text, at)
+        key, at = decoder.raw_decode(text, at)
         at = _after(text, at, ":")
         if key == "model":
             return found
-        found[key], at = _value(text, at)
-        at = _skipped(text, at)
-        if _peek(text, at) == "}":
+        found[key], at = decoder.raw_decode(text, at)
+        at = _after_space(text, at)
+        if text.startswith("}", at):
             return found
         at = _after(text, at, ",")
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
-    at = _skipped(text, at)
-    try:
-        value, end = json.JSONDecoder().raw_decode(text, at)
-    except RecursionError:
-        raise ValueError("it is nested too deeply to be read") from None
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text) - 16 or error.msg.startswith("Unterminated"):
-            raise _Incomplete from None
-        raise
-    if end == len(text):  # a number may go on
-        raise _Incomplete
-    return value, end
-
-
 def _after(text: str, at: int, mark: str) -> int:
-    """Check that a mark is at this place, and return the place after it."""
-    at = _skipped(text, at)
-    if _peek(text, at) != mark:
-        raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
-    return at + 1
+    """Return where the part after a mark begins, which must come next; space is passed over.
+
+    If something else comes next, the error is no JSONDecodeError, because the file has not been cut off.
+    """
+    at = _after_space(text, at)
+    if not text.startswith(mark, at):
+        error = json.JSONDecodeError(f"Expecting {mark!r}", text, at)
+        raise error if at == len(text) else ValueError(str(error))
+    return _after_space(text, at + 1)
 
 
-def _peek(text: str, at: int) -> str:
-    at = _skipped(text, at)
-    if at >= len(text):
-        raise _Incomplete
-    return text[at]
-
-
-def _skipped(text: str, at: int) -> int:
+def _after_space(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     assert match is not None
     return match.end()

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -21,6 +21,7 @@ from cpbpe.model.formats import sentencepiece, tokenizer_json
 from cpbpe.model.formats.folder_reading import (
     ADDED,
     CONFIG,
+    NAMED,
     TEMPLATE,
     TEMPLATES,
     TOKENIZER,
@@ -31,6 +32,7 @@ from cpbpe.model.formats.tokenizer_json.added import added_token, flagged_pieces
 from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import PLAIN, ModelSpec, PieceType
 from cpbpe.spelling import given
+from cpbpe.text.utf8 import is_valid_utf8
 
 MODEL = "tokenizer.model"
 MODEL_OF_BERT = "spiece.model"
@@ -42,7 +44,6 @@ OURS = (MODEL, TOKENIZER, CONFIG, TOKENS, ADDED, TEMPLATE)
 _HUGE = 1000000000000000019884624838656
 """How transformers writes that the length of texts is not limited."""
 _TEMPLATE_NAME = re.compile(r"[\w.+-]+")
-_USUAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 
 
 @dataclass(frozen=True)
@@ -55,22 +56,6 @@ class WrittenFolder:
     """Why some texts get other ids; empty if there is no such text."""
     notes: tuple[str, ...] = ()
     """What is not kept, or done differently."""
-
-
-@dataclass
-class _Names:
-    """The names of tokens in the files."""
-
-    roles: dict[str, str] = field(default_factory=dict)
-    """The token for each role."""
-    special: dict[int, str] = field(default_factory=dict)
-    """The tokens that texts are searched for: CONTROL pieces, added tokens, and pieces with flags."""
-
-    def extra(self, spec: ModelSpec) -> list[str]:
-        """Return the special tokens that have no role."""
-        others = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}
-        others.update(self.roles.values())
-        return [text for text in self.special.values() if text not in others]
 
 
 def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
@@ -101,17 +86,23 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
         special = {
             token["id"]: token["content"] for token in json_head(BytesIO(written.data))["added_tokens"]
         }
-    names = _Names(_roles(spec, special), special)
-    # 2. What the other files say.
-    config = _config(spec, names, has_json=TOKENIZER in files)
-    files[CONFIG] = _json(config)
-    extra = names.extra(spec)
-    named = {f"{role}_token": text for role, text in names.roles.items() if role in _USUAL}
-    files[TOKENS] = _json({**named, **({"additional_special_tokens": extra} if extra else {})})
+    # 2. What the other files say. Special tokens without a role are listed apart.
+    roles = _roles(spec, special)
+    others = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}.union(roles.values())
+    rest = [text for text in special.values() if text not in others]
+    extra = {"additional_special_tokens": rest} if rest else {}
+    files[CONFIG] = _json({**_config(spec, roles, special, has_json=TOKENIZER in files), **extra})
+    named = {f"{role}_token": text for role, text in roles.items() if role in NAMED}
+    files[TOKENS] = _json({**named, **extra})
     if spec.added:
         files[ADDED] = _json({text.decode(): id for text, id in spec.added})
     for name, template in spec.carried.chat_templates.items():
-        files[_template_file(name)] = template.encode()
+        if name != "default" and (not _TEMPLATE_NAME.fullmatch(name) or name.startswith(".")):
+            raise ConversionError(
+                f"the chat template {name!r} cannot be a file of this name; give it another name, "
+                f"of letters, digits, '_' and '-'"
+            )
+        files[TEMPLATE if name == "default" else f"{TEMPLATES}/{name}.jinja"] = template.encode()
     # 3. Notes about what no file says.
     if spec.carried.options.get("prefix_after_special") is False and TOKENIZER in files:
         notes.append(
@@ -145,7 +136,7 @@ def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
     """
     rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
     unused = [text for text, type in rows if type == PieceType.UNUSED and not spec.byte_fallback]
-    if not all(map(_is_text, spec.pieces.texts)):
+    if not all(map(is_valid_utf8, spec.pieces.texts)):
         raise error
     if unused:
         text = min(unused, key=len).decode()
@@ -179,17 +170,9 @@ def _special(spec: ModelSpec) -> dict[int, str]:
     control = (
         (id, text) for id, text in enumerate(spec.pieces.texts) if spec.pieces.types[id] == PieceType.CONTROL
     )
-    found = {id: text.decode(errors="replace") for id, text in control if _is_text(text)}
+    found = {id: text.decode(errors="replace") for id, text in control if is_valid_utf8(text)}
     found.update((id, spec.pieces.texts[id].decode()) for id in flagged_pieces(spec))
     return {**found, **{id: text.decode() for text, id in spec.added}}
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _roles(spec: ModelSpec, special: Mapping[int, str]) -> dict[str, str]:
@@ -199,13 +182,15 @@ def _roles(spec: ModelSpec, special: Mapping[int, str]) -> dict[str, str]:
         if id is not None and id in special:
             found[role] = special[id]
     unknown = spec.unknown_id
-    if unknown is not None and _is_text(text := spec.pieces.texts[unknown]) and len(text.decode()) > 1:
+    if unknown is not None and is_valid_utf8(text := spec.pieces.texts[unknown]) and len(text.decode()) > 1:
         found["unk"] = text.decode()
     others = {role: text for role, text in spec.carried.roles.items() if role.partition("_")[0] != "stop"}
     return {**found, **others}
 
 
-def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]:
+def _config(
+    spec: ModelSpec, roles: Mapping[str, str], special: Mapping[int, str], *, has_json: bool
+) -> dict[str, Any]:
     options = spec.carried.options
     config: dict[str, Any] = {
         "add_bos_token": options.get("add_bos", False),
@@ -216,9 +201,9 @@ def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]
                 for name, value in added_token(text, id, spec.carried.tokens.get(text, ())).items()
                 if name != "id"
             }
-            for id, text in sorted(names.special.items())
+            for id, text in sorted(special.items())
         },
-        **{f"{role}_token": text for role, text in names.roles.items()},
+        **{f"{role}_token": text for role, text in roles.items()},
         "clean_up_tokenization_spaces": False,
         "model_max_length": _HUGE,
         "tokenizer_class": "PreTrainedTokenizerFast" if has_json else "BertGenerationTokenizer",
@@ -227,20 +212,7 @@ def _config(spec: ModelSpec, names: _Names, *, has_json: bool) -> dict[str, Any]
         config = {"pad_token": None, "sep_token": None, "bos_token": None, "eos_token": None, **config}
     elif options.get("prefix_after_special") is False:
         config["legacy"] = False
-    if extra := names.extra(spec):
-        config["additional_special_tokens"] = extra
     return config
-
-
-def _template_file(name: str) -> str:
-    if name == "default":
-        return TEMPLATE
-    if not _TEMPLATE_NAME.fullmatch(name) or name.startswith("."):
-        raise ConversionError(
-            f"the chat template {name!r} cannot be a file of this name; give it another name, "
-            f"of letters, digits, '_' and '-'"
-        )
-    return f"{TEMPLATES}/{name}.jinja"
 
 
 def _json(content: object) -> bytes:

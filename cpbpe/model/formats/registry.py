@@ -130,6 +130,8 @@ class Format(NamedTuple):
         """Return the file of a model, after reading it again to check it."""
         module = self.imported()
         with importing:
+            from dataclasses import replace
+
             from cpbpe.model.formats.values import Written
         if self is MODEL:
             written = Written(module.write(spec))
@@ -138,7 +140,13 @@ class Format(NamedTuple):
         if self.flags != TOKEN_FLAGS:
             held = {*self.flags} if spec.alphabet == "bytes" else set()
             lost = [text for text, flags in spec.carried.tokens.items() if not flags or {*flags} - held]
-            written = written.noting(*_flags_are_lost(lost))
+            if lost:
+                shown = ", ".join(map(repr, lost[:3])) + (f" and {len(lost) - 3} more" if lost[3:] else "")
+                note = (
+                    f"the file cannot say that added tokens are not special, or take spaces around them "
+                    f"({shown}); there, all of them are special tokens"
+                )
+                written = replace(written, notes=(*written.notes, note))
         self.check(spec, written)
         return written
 
@@ -171,16 +179,6 @@ class Format(NamedTuple):
         """Return everything a user should know about a model that was read, except for differences."""
         remarks = self.imported().remarks(read.spec) if self.has_remarks else ()
         return [*read.notes, *read.assumptions, *remarks]
-
-
-def _flags_are_lost(tokens: list[str]) -> list[str]:
-    if not tokens:
-        return []
-    shown = ", ".join(map(repr, tokens[:3])) + (f" and {len(tokens) - 3} more" if len(tokens) > 3 else "")
-    return [
-        f"the file cannot say that added tokens are not special, or take spaces around them ({shown}); "
-        f"there, all of them are special tokens"
-    ]
 
 
 # --- What files begin with ------------------------------------------------------------------------

@@ -31,10 +31,6 @@ class Written:
     notes: tuple[str, ...] = ()
     """What the format, or its library, never does as sentencepiece does: see docs/formats.md."""
 
-    def noting(self, *notes: str) -> Written:
-        """Return the same with more notes."""
-        return replace(self, notes=(*self.notes, *notes)) if notes else self
-
 
 @dataclass(frozen=True)
 class ReadModel:

@@ -135,10 +135,10 @@ def walk(source: _Source, wanted: Callable[[str], bool]) -> Iterator[tuple[str, 
         seen.add(key)
         source.place = f"the value of {shown(key)}"
         type = source.unpack("I")
-        if wanted(key):
-            yield key, Value(*_value(source, type))
-        else:
-            _pass(source, type)
+        keep = wanted(key)
+        value = _value(source, type, keep)
+        if keep:
+            yield key, Value(*value)
 
 
 def _header(source: _Source) -> int:
@@ -160,51 +160,37 @@ def _header(source: _Source) -> int:
     return count
 
 
-def _value(source: _Source, type: int, depth: int = 0) -> tuple[str, Any]:
-    """Read a value of this type. Return the name of the type, and the value."""
+def _value(source: _Source, type: int, keep: bool, depth: int = 0) -> tuple[str, Any]:
+    """Read a value of this type. Return the name of the type, and the value; without `keep`, skip it.
+
+    What cannot be a value is refused, even if it is skipped (except for a bool that is neither 0 nor 1).
+    """
     if type == STRING:
         return _NAMES[type], source.text()
-    if type == BOOL:
-        return _NAMES[type], _truth(source, source.unpack("B"))
     if type in CODES:
-        return _NAMES[type], source.unpack(CODES[type])
+        number = source.unpack(CODES[type])
+        if type == BOOL and keep and number > 1:
+            wrong(f"{source.place} is a bool with the number {number}, and must be 0 or 1")
+        return _NAMES[type], number == 1 if type == BOOL else number
     if type != ARRAY:
         _unknown(source, type)
     inner, count = source.unpack("I"), source.length()
     name = f"array of {_NAMES[inner] if inner < len(_NAMES) else inner}"
     if inner == STRING:
-        return name, _texts(source, count)
+        return name, _texts(source, count, keep)
     if inner in CODES:
-        return name, _numbers(source, CODES[inner], count)
+        return name, _numbers(source, CODES[inner], count, keep)
     if inner != ARRAY:
         _unknown(source, inner)
-    _check_nested(source, count, depth)
-    return name, [_value(source, ARRAY, depth + 1)[1] for _ in range(count)]
+    if depth >= _MAX_DEPTH:
+        wrong(f"{source.place} is nested too deeply")
+    if count > MAX_BYTES // 12:
+        wrong(f"{source.place} should hold {count:,} arrays, more than a file has room for")
+    arrays = (_value(source, ARRAY, keep, depth + 1)[1] for _ in range(count))
+    return name, [content for content in arrays if keep]
 
 
-def _pass(source: _Source, type: int, depth: int = 0) -> None:
-    """Skip a value. What cannot be a value is refused here, too."""
-    if type == STRING:
-        source.need(source.length())
-    elif type in CODES:
-        source.need(struct.calcsize("=" + CODES[type]))
-    elif type != ARRAY:
-        _unknown(source, type)
-    else:
-        inner, count = source.unpack("I"), source.length()
-        if inner == STRING:
-            _texts(source, count, keep=False)
-        elif inner in CODES:
-            source.need(count * struct.calcsize("=" + CODES[inner]))
-        elif inner == ARRAY:
-            _check_nested(source, count, depth)
-            for _ in range(count):
-                _pass(source, ARRAY, depth + 1)
-        else:
-            _unknown(source, inner)
-
-
-def _texts(source: _Source, count: int, keep: bool = True) -> list[bytes]:
+def _texts(source: _Source, count: int, keep: bool) -> list[bytes]:
     """Read many texts; without `keep`, skip them. Most of the time goes into this loop: it avoids calls."""
     if count > MAX_BYTES // (8 if source.wide else 4):
         wrong(f"{source.place} should hold {count:,} texts, more than a file has room for")
@@ -227,26 +213,13 @@ def _texts(source: _Source, count: int, keep: bool = True) -> list[bytes]:
     return made
 
 
-def _numbers(source: _Source, code: str, count: int) -> array[Any]:
+def _numbers(source: _Source, code: str, count: int, keep: bool) -> array[Any]:
     begin = source.need(count * struct.calcsize("=" + code))
     made = array(code)  # these codes have the same sizes on all machines that Python 3.10 runs on
-    made.frombytes(bytes(source.data[begin : source.at]))
+    made.frombytes(bytes(source.data[begin : source.at if keep else begin]))
     if (source.order == ">") != (sys.byteorder == "big"):
         made.byteswap()
     return made
-
-
-def _truth(source: _Source, number: int) -> bool:
-    if number > 1:
-        wrong(f"{source.place} is a bool with the number {number}, and must be 0 or 1")
-    return number == 1
-
-
-def _check_nested(source: _Source, count: int, depth: int) -> None:
-    if depth >= _MAX_DEPTH:
-        wrong(f"{source.place} is nested too deeply")
-    if count > MAX_BYTES // 12:
-        wrong(f"{source.place} should hold {count:,} arrays, more than a file has room for")
 
 
 def _unknown(source: _Source, type: int) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from cpbpe.model.formats.gguf.container import Value, wrong
 from cpbpe.model.spec import Carried
@@ -66,6 +66,10 @@ NO_TOKEN = 0xFFFFFFFF
 """The id that means "no token": -1 in 32 bits."""
 
 
+T = TypeVar("T", bool, int, bytes)
+_NAMES: dict[type, str] = {bool: "a bool", int: "an integer", bytes: "a string"}
+
+
 @dataclass
 class TypedValues:
     """The values of a file, with notes about them for the user."""
@@ -104,7 +108,7 @@ class TypedValues:
         key = ROLES[role]
         if key not in self.values and role in OLD_ROLES:
             key = OLD_ROLES[role]
-        id = self.integer(key, -1)
+        id = self.one(key, -1)
         if 0 <= id < size:
             return id
         if key in self.values and id not in (-1, NO_TOKEN):
@@ -117,7 +121,7 @@ class TypedValues:
         for key in sorted(self.values):
             if key == TEMPLATE or key.startswith(TEMPLATE + "."):
                 name = key[len(TEMPLATE) + 1 :] or "default"
-                found[name] = self.text(key, b"").decode(errors="replace")
+                found[name] = self.one(key, b"").decode(errors="replace")
         return found
 
     def carried(self, roles: dict[str, str], adds_bos: bool) -> Carried:
@@ -125,7 +129,7 @@ class TypedValues:
 
         `adds_bos` says whether bos goes in front of texts if the file does not say it.
         """
-        asked = {"add_bos": self.flag(ADD_BOS, adds_bos), "add_eos": self.flag(ADD_EOS, False)}
+        asked = {"add_bos": self.one(ADD_BOS, adds_bos), "add_eos": self.one(ADD_EOS, False)}
         return Carried({name: True for name, on in asked.items() if on}, roles, self.templates())
 
     # --- Values of the expected types --------------------------------------------------------------
@@ -144,22 +148,12 @@ class TypedValues:
         if given != size:
             wrong(f"{key} has {given:,} values, and there are {size:,} pieces")
 
-    def flag(self, key: str, default: bool) -> bool:
-        """Return a bool."""
-        return bool(self._single(key, default, bool, "a bool"))
-
-    def integer(self, key: str, default: int) -> int:
-        """Return an integer."""
-        return int(self._single(key, default, int, "an integer"))
-
-    def text(self, key: str, default: bytes) -> bytes:
-        """Return a text."""
-        return bytes(self._single(key, default, bytes, "a string"))
-
-    def _single(self, key: str, default: Any, kind: type, name: str) -> Any:
+    def one(self, key: str, default: T) -> T:
+        """Return a single value, which must have the type of the default; the default if there is none."""
         value = self.values.get(key)
         if value is None:
             return default
-        if type(value.content) is not kind:
-            wrong(f"{key} must be {name}, and is {value.type}")
-        return value.content
+        if type(value.content) is not type(default):
+            wrong(f"{key} must be {_NAMES[type(default)]}, and is {value.type}")
+        content: T = value.content
+        return content

@@ -73,17 +73,17 @@ _WANTED = {
 
 def _kind(file: keys.TypedValues) -> str:
     """Return the kind of tokenizer, or raise a ModelError if it is none that is read."""
-    part = file.integer(keys.SPLIT_NUMBER, 0)
+    part = file.one(keys.SPLIT_NUMBER, 0)
     if keys.MODEL not in file.values and part:
         wrong(
-            f"it is part {part + 1} of a model in {file.integer(keys.SPLIT_COUNT, part + 1)} files, and "
+            f"it is part {part + 1} of a model in {file.one(keys.SPLIT_COUNT, part + 1)} files, and "
             f"the tokenizer is in the first; give the path of that one (-00001-of-...)"
         )
     if keys.MODEL not in file.values:
-        kind = file.text(keys.ARCHITECTURE, b"").decode(errors="replace")
+        kind = file.one(keys.ARCHITECTURE, b"").decode(errors="replace")
         whose = f" (its architecture is {shown(kind)})" if kind else ""
         wrong(f"it holds no tokenizer{whose}: there is no {keys.MODEL}; give the file of the model itself")
-    name = file.text(keys.MODEL, b"").decode(errors="replace")
+    name = file.one(keys.MODEL, b"").decode(errors="replace")
     if name in _NONE:
         wrong(f"it holds no tokenizer: {keys.MODEL} is {name!r}")
     if name not in (_OURS, keys.BYTE_LEVEL):
@@ -113,14 +113,14 @@ class _Reader(keys.TypedValues):
         roles = self._roles(texts, types)
         stored = self.array(keys.CHARSMAP, "array of uint8", "array of int8")
         charsmap = b"" if stored is None else stored.tobytes()
-        prefix = self.flag(keys.ADD_PREFIX, True)
+        prefix = self.one(keys.ADD_PREFIX, True)
         spec = ModelSpec(
             Pieces.of_lists(texts, scores, types),
             NormalizerSpec(
                 name="" if charsmap else "identity",
                 charsmap=charsmap,
                 add_dummy_prefix=prefix,
-                remove_extra_whitespaces=self.flag(keys.REMOVE_SPACES, False),
+                remove_extra_whitespaces=self.one(keys.REMOVE_SPACES, False),
             ),
             byte_fallback=PieceType.BYTE in types,
             special_pieces=(
@@ -173,7 +173,7 @@ class _Reader(keys.TypedValues):
         many = [id for id, type in enumerate(types) if type == PieceType.UNKNOWN]
         if len(many) > 1:
             # These are fillers and the like. llama.cpp finds them if it finds special tokens, so: CONTROL.
-            own = self.integer(keys.ROLES["unk"], keys.DEFAULT_ROLES["unk"])
+            own = self.one(keys.ROLES["unk"], keys.DEFAULT_ROLES["unk"])
             others = [id for id in many if id != own]
             for id in others:
                 types[id] = PieceType.CONTROL
@@ -190,7 +190,7 @@ class _Reader(keys.TypedValues):
 
     def _set_special(self, texts: list[bytes], types: bytearray, name: str, type: PieceType) -> str:
         """Give a type to the piece with a role if its name is like `<s>`. Return its text, or else ""."""
-        id = self.integer(keys.ROLES[name], keys.DEFAULT_ROLES[name])
+        id = self.one(keys.ROLES[name], keys.DEFAULT_ROLES[name])
         if not 0 <= id < len(texts) or types[id] != PieceType.NORMAL:
             return ""
         if not (texts[id].startswith(b"<") and texts[id].endswith(b">")):
@@ -272,11 +272,11 @@ class _ByteLevelReader(keys.TypedValues):
         # 3. The settings, and the ids that have a role.
         found = {role: self.role(role, len(texts)) for role in keys.ROLES}
         roles = {role: texts[id] for role, id in found.items() if id is not None}
-        if self.flag(keys.ADD_PREFIX, False):
+        if self.one(keys.ADD_PREFIX, False):
             self.notes.append("the file asks for a space in front of texts, which llama.cpp puts before none")
         carried = self.carried(roles, cutting.adds_bos)
         options = {name: on for name, on in carried.options.items() if name.removeprefix("add_") in roles}
-        prefix = self.flag(keys.PREFIX, False)
+        prefix = self.one(keys.PREFIX, False)
         spec = assembled(rows, special, splitter=cutting.splitter, whole=cutting.whole)
         usual = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}
         unk, bos, eos, pad = (roles.get(role, name) for role, name in usual.items())
@@ -298,7 +298,7 @@ class _ByteLevelReader(keys.TypedValues):
 
     def _cutting(self, hints: Hints) -> _Cutting:
         """Return what the name in the file stands for, or what a user says instead."""
-        name = self.text(keys.PRE, b"").decode(errors="replace")
+        name = self.one(keys.PRE, b"").decode(errors="replace")
         known = KNOWN.get(name)
         if hints.special_tokens is not None:
             advice = advised("; with_special_tokens() adds tokens", "")
@@ -332,7 +332,7 @@ class _ByteLevelReader(keys.TypedValues):
         """Return the Unicode normal form that the file names; None if it says nothing about it."""
         if keys.FORM not in self.values:
             return None
-        form = self.text(keys.FORM, b"").decode(errors="replace")
+        form = self.one(keys.FORM, b"").decode(errors="replace")
         if form and form not in FORMS:
             wrong(f"{keys.FORM} is {shown(form)}, which is none of {', '.join(FORMS)}")
         return form

@@ -322,46 +322,36 @@ def pieces_of(steps: Sequence[Any]) -> list[str] | None:
     return words if words and _alternatives(sorted(words)) == pattern else None
 
 
+_WORD = re.compile(r"\(\?:|\||\)\??|(?:\\.|[^\\()|]|\((?!\?:))+", re.DOTALL)
+"""A part of a pattern that `_alternatives` returns: a bracket, a bar, or text between them."""
+
+
 def _words(pattern: str) -> list[str] | None:
     """Return the words from which `_alternatives` makes this pattern; None if it makes no such pattern."""
-    # What has been read of each group that is open: its finished alternatives, and the one being read.
-    done: list[list[str]] = [[]]
-    current: list[list[str]] = [[""]]
-    literal = ""
-    at = 0
-    while at <= len(pattern):
-        end = at == len(pattern)
-        special = end or pattern[at] in "|)" or pattern.startswith("(?:", at)
-        if not special:
-            length = 2 if pattern[at] == "\\" else 1
-            literal += pattern[at : at + length]
-            at += length
-            continue
-        current[-1] = [word + unescaped(literal) for word in current[-1]]
-        literal = ""
-        if end:
-            break
-        if pattern[at] == "(":
-            done.append([])
-            current.append([""])
-            at += 3
-            continue
-        done[-1] += current[-1]
-        current[-1] = [""]
-        at += 1
-        if pattern[at - 1] == ")":
-            if len(done) == 1:
+    # The finished alternatives of the group that is open, and the one being read; those of the groups around.
+    done: list[str] = []
+    current = [""]
+    around: list[tuple[list[str], list[str]]] = []
+    for part in _WORD.findall(pattern):
+        if part == "(?:":
+            around.append((done, current))
+            done, current = [], [""]
+        elif part == "|":
+            done += current
+            current = [""]
+        elif part[0] == ")":
+            if not around:
                 return None
-            inner = done.pop()
-            current.pop()
-            if pattern[at : at + 1] == "?":
-                inner.append("")
-                at += 1
-            if len(current[-1]) * len(inner) > 1 << 20:
+            inner = done + current + [""] * (part == ")?")
+            done, current = around.pop()
+            if len(current) * len(inner) > 1 << 20:
                 return None
-            current[-1] = [word + tail for word in current[-1] for tail in inner]
-    words = done[-1] + current[-1]
-    return words if len(done) == 1 and "" not in words else None
+            current = [word + tail for word in current for tail in inner]
+        else:
+            text = unescaped(part)
+            current = [word + text for word in current]
+    words = done + current
+    return words if not around and "" not in words else None
 
 
 # --- Reading --------------------------------------------------------------------------------------
