@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import checked_threads, cores
 from cpbpe.cli.output import say
-from cpbpe.cli.parsing import OneOf, Parser, add_option
+from cpbpe.cli.parsing import OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.find import FORMATS
 from cpbpe.errors import ModelError
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 HELP = "a model: a .model file, a tokenizer.json, a folder, a .gguf, a .tiktoken, ..."
 """What a model can be."""
+OUT = "write to this file, in UTF-8, instead of the standard output"
+"""What --out does in commands that show something."""
 
 
 def add_given(parser: Parser) -> None:
     """Add options for what the file of a model does not say: its pattern and its special tokens."""
-    group = parser.add_argument_group("a model that does not say it (.tiktoken, vocab.json with merges.txt)")
-    group.add_argument(
-        "--pattern",
-        metavar="NAME",
-        help="how texts are cut before merging: gpt2, cl100k, o200k, llama3, qwen2, tekken, or a regular "
+    parser.section("a model that does not say it (.tiktoken, vocab.json with merges.txt)")
+    parser.add(
+        "--pattern NAME",
+        "how texts are cut before merging: gpt2, cl100k, o200k, llama3, qwen2, tekken, or a regular "
         "expression in quotes; '' for not at all",
     )
-    group.add_argument(
-        "--special-token",
+    parser.add(
+        "--special-token TEXT=ID",
+        "a special token and its id, such as '<|endoftext|>=100257'; may be given several times",
         action="append",
         type=_token,
-        metavar="TEXT=ID",
-        help="a special token and its id, such as '<|endoftext|>=100257'; may be given several times",
     )
 
 
@@ -77,24 +77,23 @@ def _token(text: str) -> tuple[str, int]:
 # --- Reading -----------------------------------------------------------------------------------------
 
 
-def add_reading(group: Any, tables: str, format_flag: str = "--format", name: str = "format") -> None:
+def add_reading(parser: Parser, tables: str, format_flag: str = "--format", name: str = "format") -> None:
     """Add options for the format of files, parsed as `name`, and for the field or column of the text.
 
     `tables` names the formats with columns.
     """
-    group.add_argument(
-        format_flag,
+    parser.add(
+        f"{format_flag} FORMAT",
+        f"the format of all files, whatever they are called: {listed(list(FORMATS))}",
         dest=name,
-        metavar="FORMAT",
         type=OneOf(FORMATS),
-        help=f"the format of all files, whatever they are called: {listed(list(FORMATS))}",
     )
-    group.add_argument(
-        "--field", default="text", help="which field of a .jsonl file contains the text (default: text)"
+    parser.add(
+        "--field FIELD", "which field of a .jsonl file contains the text (default: text)", default="text"
     )
-    group.add_argument(
-        "--column",
-        help=f"which column of a {tables} file contains the text, by name or by number, from 1 (default: "
+    parser.add(
+        "--column COLUMN",
+        f"which column of a {tables} file contains the text, by name or by number, from 1 (default: "
         "text; needed for .csv)",
     )
 
@@ -128,17 +127,17 @@ _MEANINGS = {
 
 def add_encode_options(parser: Parser, without: Collection[str] = ()) -> None:
     """Add every option of encoding, except those of `without`."""
-    group = parser.add_argument_group("encoding")
+    parser.section("encoding")
     for name, option in ENCODE.items():
         if name not in without:
-            add_option(group, name, option.annotation, _MEANINGS.get(name, option.meaning))
+            parser.add_option(name, option.annotation, _MEANINGS.get(name, option.meaning))
 
 
 def add_decode_options(parser: Parser) -> None:
     """Add every option of decoding."""
-    group = parser.add_argument_group("decoding")
+    parser.section("decoding")
     for name, option in DECODE.items():
-        add_option(group, name, option.annotation, _MEANINGS.get(name, option.meaning))
+        parser.add_option(name, option.annotation, _MEANINGS.get(name, option.meaning))
 
 
 def encode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -157,11 +156,9 @@ def decode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
     """Add the options that say how documents are read."""
-    reading = parser.add_argument_group("reading")
-    add_reading(reading, ".parquet, .arrow, .tsv or .csv", format_flag, "input_format")
-    reading.add_argument(
-        "--whole", action="store_true", help="take each text file as one text, newlines included"
-    )
+    parser.section("reading")
+    add_reading(parser, ".parquet, .arrow, .tsv or .csv", format_flag, "input_format")
+    parser.add("--whole", "take each text file as one text, newlines included")
 
 
 def threads_of(arguments: argparse.Namespace) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.cli.arguments import add_given, add_reading, documents_of, load
-from cpbpe.cli.output import check_outputs, write_text
+from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, load
+from cpbpe.cli.output import as_json, check_outputs, terminal, write_text
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
 
@@ -73,37 +72,22 @@ def parser() -> Parser:
         metavar="MODEL|TEXT",
         help="models and texts; the endings of files tell them apart",
     )
-    what = parser.add_argument_group("what to compare")
-    what.add_argument(
-        "--model", action="append", default=[], metavar="[NAME=]FILE", help="a model, whatever it is called"
-    )
-    what.add_argument("--text", action="append", default=[], metavar="[NAME=]FILE", help="a text, likewise")
-    what.add_argument(
-        "--base", metavar="NAME", help="the text that prices are relative to (default: en, if it is there)"
-    )
-    what.add_argument(
-        "--no-probes", action="store_true", help="without formats of data, numbers and indentation"
-    )
-    what.add_argument(
-        "--rounds", type=int, default=3, metavar="N", help="how often to take the time; 0: not (default: 3)"
-    )
-    add_reading(what, "Parquet, Arrow, csv or tsv", "--text-format", "text_format")
+    parser.section("what to compare")
+    parser.add("--model [NAME=]FILE", "a model, whatever it is called", action="append", default=[])
+    parser.add("--text [NAME=]FILE", "a text, likewise", action="append", default=[])
+    parser.add("--base NAME", "the text that prices are relative to (default: en, if it is there)")
+    parser.add("--no-probes", "without formats of data, numbers and indentation")
+    parser.add("--rounds N", "how often to take the time; 0: not (default: 3)", default=3)
+    add_reading(parser, "Parquet, Arrow, csv or tsv", "--text-format", "text_format")
     add_given(parser)
-    how = parser.add_argument_group("how")
-    how.add_argument(
-        "--format",
+    parser.section("how")
+    parser.add(
+        "--format FORMAT",
+        "table, json, csv or html (default: table)",
         type=OneOf(_FORMATS),
         default="table",
-        metavar="FORMAT",
-        help="table, json, csv or html (default: table)",
     )
-    how.add_argument(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="write to this file, in UTF-8, instead of the standard output; .html, .json and .csv say the "
-        "format",
-    )
+    parser.add("--out -o FILE", f"{OUT}; .html, .json and .csv say the format")
     return parser
 
 
@@ -121,8 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.rounds < 0:
         raise NotUnderstoodError("--rounds must be 0 or more")
-    if arguments.out is not None:
-        check_outputs([arguments.out], [given.path for given in (*models, *texts)])
+    check_outputs([arguments.out], [given.path for given in (*models, *texts)])
     named = _texts(arguments, texts)
     if arguments.base is not None and arguments.base not in named:
         raise NotUnderstoodError(
@@ -252,13 +235,11 @@ def _write(arguments: argparse.Namespace, comparison: Comparison) -> None:
             os.path.splitext(arguments.out)[1], form
         )
     if form == "json":
-        with importing:
-            from cpbpe.tools.vocabulary_file import visible
-        text = visible(comparison.to_json()) + "\n"
+        text = as_json(comparison.to_dict()) + "\n"
     elif form == "csv":
         text = comparison.to_csv()
     elif form == "html":
         text = comparison.html()
     else:
-        text = "\n".join(comparison.lines(get_terminal_size((100, 24)).columns)) + "\n"
+        text = "\n".join(comparison.lines(terminal(arguments.out)[0])) + "\n"
     write_text(arguments.out, [text])

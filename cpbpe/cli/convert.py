@@ -61,48 +61,28 @@ def parser() -> Parser:
     )
     parser.add_argument("source", nargs="?", metavar="SOURCE", help="a model of any format, or its folder")
     parser.add_argument("target", nargs="?", metavar="TARGET", help="the file or the folder to write")
-    parser.add_argument(
-        "--to",
-        type=OneOf(_FORMATS),
-        metavar="FORMAT",
-        help=f"the format, whatever the target is called: {', '.join(_FORMATS)}",
-    )
-    parser.add_argument(
-        "--allow-differences",
-        action="store_true",
-        help="also convert if some texts get other ids, and list why",
-    )
-    asks = parser.add_argument_group("what the file asks for (default: what the source asks for)")
+    formats = ", ".join(_FORMATS)
+    parser.add("--to FORMAT", f"the format, whatever the target is called: {formats}", type=OneOf(_FORMATS))
+    parser.add("--allow-differences", "also convert if some texts get other ids, and list why")
+    parser.section("what the file asks for (default: what the source asks for)")
     for end in ("bos", "eos"):
-        asks.add_argument(
-            f"--add-{end}",
-            action=argparse.BooleanOptionalAction,
-            default=None,
-            help=f"whether {end} is put around every text",
-        )
-    asks.add_argument(
-        "--prefix-after-special",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="whether text after a special token begins with a dummy prefix",
-    )
-    asks.add_argument(
-        "--chat-template",
+        parser.add(f"--[no-]add-{end}", f"whether {end} is put around every text")
+    parser.add("--[no-]prefix-after-special", "whether text after a special token begins with a dummy prefix")
+    parser.add(
+        "--chat-template FILE",
+        "a file with the template of conversations; with a name, NAME=FILE, one of several",
         action="append",
-        metavar="FILE",
-        help="a file with the template of conversations; with a name, NAME=FILE, one of several",
     )
     add_given(parser)
-    checking = parser.add_argument_group("checking and reporting")
-    checking.add_argument(
-        "--verify",
-        metavar="FILE",
-        help="encode every line of this file before anything is written, with the result and with the "
+    parser.section("checking and reporting")
+    parser.add(
+        "--verify FILE",
+        "encode every line of this file before anything is written, with the result and with the "
         "library whose format it is, if that is installed; the ids must be the same",
     )
-    checking.add_argument("--json", action="store_true", help="print the summary as JSON")
-    checking.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
-    checking.add_argument("--verbose", "-v", action="store_true", help="also name every file with its size")
+    parser.add("--json", "print the summary as JSON")
+    parser.add("--quiet -q", "print nothing but errors")
+    parser.add("--verbose -v", "also name every file with its size")
     return parser
 
 

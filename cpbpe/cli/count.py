@@ -54,7 +54,7 @@ def parser() -> Parser:
         {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
     )
     add_corpus(parser)
-    parser.add_argument("--out", "-o", metavar="FILE", help="write the counts to this file")
+    parser.add("--out -o FILE", "write the counts to this file")
     add_options(parser)
     return parser
 

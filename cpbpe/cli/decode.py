@@ -33,19 +33,13 @@ def parser() -> Parser:
     parser = Parser("cpbpe decode MODEL [FILE ...] [options]", _DESCRIPTION, _EXAMPLES, GUESSED)
     parser.theirs = {"input-format": "format", "num-threads": "threads"}
     add_files(parser, "what to decode")
-    parser.add_argument(
-        "--format",
-        "-f",
-        type=OneOf(_FORMATS),
-        metavar="FORMAT",
-        help="what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: as "
+    parser.add(
+        "--format -f FORMAT",
+        "what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: as "
         "the file's name says, usually ids)",
+        type=OneOf(_FORMATS),
     )
-    parser.add_argument(
-        "--whole",
-        action="store_true",
-        help="each line is a whole file, without a newline after it",
-    )
+    parser.add("--whole", "each line is a whole file, without a newline after it")
     add_decode_options(parser)
     add_given(parser)
     add_output(parser)

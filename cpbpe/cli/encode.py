@@ -18,8 +18,8 @@ from cpbpe.cli.arguments import (
     load,
     threads_of,
 )
-from cpbpe.cli.output import check_outputs, existing, say, show_files, write_parts
-from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, whole_number
+from cpbpe.cli.output import check_outputs, existing, on_terminal, say, show_files, write_parts
+from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
 from cpbpe.spelling import counted
@@ -74,25 +74,18 @@ def parser() -> Parser:
     parser = Parser("cpbpe encode MODEL [FILE ...] [options]", _DESCRIPTION, _EXAMPLES, GUESSED)
     parser.theirs = {"output-format": "format", "num-threads": "threads"}
     add_files(parser, "the text")
-    parser.add_argument(
-        "--format",
-        "-f",
+    parser.add(
+        "--format -f FORMAT",
+        "what to write: ids (the default), pieces, json or jsonl",
         type=OneOf(FORMATS, "; that of the files that are read is --input-format"),
         default="ids",
-        metavar="FORMAT",
-        help="what to write: ids (the default), pieces, json or jsonl",
     )
-    parser.add_argument(
-        "--offsets",
-        action="store_true",
-        help="with json or jsonl: where in its text each token begins and ends",
-    )
-    parser.add_argument(
-        "--unit",
+    parser.add("--offsets", "with json or jsonl: where in its text each token begins and ends")
+    parser.add(
+        "--unit UNIT",
+        "what offsets count: char (Unicode characters, the default) or byte",
         type=OneOf(_UNITS),
         default="char",
-        metavar="UNIT",
-        help="what offsets count: char (Unicode characters, the default) or byte",
     )
     add_encode_options(parser)
     add_documents(parser)
@@ -175,25 +168,15 @@ def add_files(parser: Parser, what: str) -> None:
 
 def add_output(parser: Parser) -> None:
     """Add the options about the output and about messages."""
-    writing = parser.add_argument_group("writing")
-    writing.add_argument(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="write to this file, which appears when it is complete (default: the standard output)",
+    parser.section("writing")
+    parser.add(
+        "--out -o FILE",
+        "write to this file, which appears when it is complete (default: the standard output)",
     )
-    writing.add_argument(
-        "--threads",
-        "-t",
-        type=whole_number,
-        metavar="N",
-        help="how many threads to use (default: one per processor)",
-    )
-    writing.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
-    writing.add_argument(
-        "--verbose", "-v", action="store_true", help="also say which files are read, and what was done"
-    )
-    writing.add_argument("--json", action="store_true", help="with --out: print the summary as JSON")
+    parser.add("--threads -t N", "how many threads to use (default: one per processor)")
+    parser.add("--quiet -q", "print nothing but errors")
+    parser.add("--verbose -v", "also say which files are read, and what was done")
+    parser.add("--json", "with --out: print the summary as JSON")
 
 
 def check(arguments: argparse.Namespace, example: str, option: str) -> None:
@@ -228,13 +211,11 @@ def work(
 ) -> int:
     """Write all parts, with a bar on a terminal, and sum up. `make` takes a function that shows progress."""
     out = arguments.out
-    if out is not None:
-        check_outputs([out], sources)
+    check_outputs([out], sources)
     replaced = existing([out]) if out is not None else ""
     begun = time.perf_counter()
     # If the output goes to a terminal, there is no bar, because it would get between the lines.
-    on_terminal = out is None and getattr(sys.stdout, "isatty", bool)()
-    shown = False if arguments.quiet or on_terminal else None
+    shown = False if arguments.quiet or on_terminal(out) else None
     try:
         with Display(shown) as display:
             write_parts(out, lambda: make(lambda done: display.update(phase, done, total)))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import sys
 from collections.abc import Iterator
-from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cpbpe.cli.arguments import HELP, add_given, given_of, load
-from cpbpe.cli.output import check_outputs, say, write_text
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag, whole_number
+from cpbpe.cli.arguments import HELP, OUT, add_given, given_of, load
+from cpbpe.cli.output import as_json, check_outputs, on_terminal, say, terminal, write_text
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag
 from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
@@ -36,43 +33,35 @@ examples:
   cpbpe inspect tokenizer.model --json | jq .scripts
 """
 
-_WIDTH = 100
-"""The most columns of a line where there is no terminal."""
-
 
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES)
     parser.add_argument("model", metavar="MODEL", help=HELP)
-    what = parser.add_argument_group("what to show instead of the model")
-    what.add_argument("--piece", metavar="PIECE", help="how this piece is built, merge by merge")
-    what.add_argument("--id", type=whole_number, metavar="N", help="the same for the piece with this id")
-    what.add_argument(
-        "--search",
-        metavar="REGEX",
-        help="the pieces that a regular expression of Python finds something in; a space is ▁ in pieces, "
+    parser.section("what to show instead of the model")
+    parser.add("--piece PIECE", "how this piece is built, merge by merge")
+    parser.add("--id N", "the same for the piece with this id")
+    parser.add(
+        "--search REGEX",
+        "the pieces that a regular expression of Python finds something in; a space is ▁ in pieces, "
         "but a space in those of byte-level models",
     )
-    what.add_argument(
-        "--export",
+    parser.add(
+        "--export FORMAT",
+        "all pieces, as tsv or json; characters that are not visible are escaped",
         type=OneOf(("tsv", "json")),
-        metavar="FORMAT",
-        help="all pieces, as tsv or json; characters that are not visible are escaped",
     )
-    what.add_argument(
-        "--chat-template",
+    parser.add(
+        "--chat-template NAME",
+        "the template of conversations that the file carries; of several, the one of this name",
         nargs="?",
         const="default",
-        metavar="NAME",
-        help="the template of conversations that the file carries; of several, the one of this name",
     )
     add_given(parser)
-    how = parser.add_argument_group("how")
-    how.add_argument("--sample", metavar="TEXT", help="the sentence to encode as an example")
-    how.add_argument("--json", action="store_true", help="write JSON")
-    how.add_argument(
-        "--out", "-o", metavar="FILE", help="write to this file, in UTF-8, instead of the standard output"
-    )
+    parser.section("how")
+    parser.add("--sample TEXT", "the sentence to encode as an example")
+    parser.add("--json", "write JSON")
+    parser.add("--out -o FILE", OUT)
     return parser
 
 
@@ -89,11 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.sample is not None and asked:
         raise NotUnderstoodError(f"--sample means nothing with {flag(asked[0])}; leave it out")
-    if arguments.out is not None:
-        check_outputs([arguments.out], [arguments.model])
+    check_outputs([arguments.out], [arguments.model])
     tok = load(arguments)
     if arguments.export is not None:
-        lines = _exported(tok, arguments.export)
+        with importing:
+            from cpbpe.tools.vocabulary_file import to_json, to_tsv
+        lines = to_json(tok) if arguments.export == "json" else to_tsv(tok)
     elif arguments.search is not None:
         lines = _matching(tok, arguments)
     elif arguments.chat_template is not None:
@@ -111,9 +101,9 @@ def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
         from cpbpe.tools.reports import inspection_lines
     seen = tok.inspect(sample=arguments.sample)
     if arguments.json:
-        yield _json(seen.to_dict())
+        yield as_json(seen.to_dict())
     else:
-        yield from inspection_lines(seen, arguments.model, *_terminal(arguments), _notes(arguments))
+        yield from inspection_lines(seen, arguments.model, *terminal(arguments.out), _notes(arguments))
 
 
 def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -143,9 +133,9 @@ def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
         )
     tree: Built = built(tok.facts.spec, id)
     if arguments.json:
-        yield _json(tree.to_dict())
+        yield as_json(tree.to_dict())
     else:
-        yield from built_lines(tree, *_terminal(arguments), spaces=_has_spaces(tok))
+        yield from built_lines(tree, *terminal(arguments.out), spaces=tok.facts.is_byte_level)
 
 
 def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
@@ -154,12 +144,12 @@ def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
         there = f"; there are {', '.join(map(repr, templates))}" if templates else ""
         raise ValueError(f"{arguments.model} carries no chat template {name!r}{there}")
     if arguments.json:
-        yield _json({name: templates[name]})
+        yield as_json({name: templates[name]})
     else:
         with importing:
             from cpbpe.tools.vocabulary_file import visible
         for line in templates[name].split("\n"):
-            yield visible(line) if _on_terminal(arguments) else line
+            yield visible(line) if on_terminal(arguments.out) else line
 
 
 def _id_of(tok: Tokenizer, piece: str) -> int:
@@ -193,33 +183,6 @@ def _matching(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield from to_json_rows(matching)
     else:
-        columns = _terminal(arguments)[0] if _on_terminal(arguments) else None
+        columns = terminal(arguments.out)[0] if on_terminal(arguments.out) else None
         shown = ((row.id, row.type, row.score, row.piece.decode(errors="replace")) for row in matching)
-        yield from piece_lines(shown, columns, _has_spaces(tok))
-
-
-def _has_spaces(tok: Tokenizer) -> bool:
-    """Whether pieces contain spaces rather than U+2581, as in byte-level models."""
-    return tok.facts.is_byte_level
-
-
-def _exported(tok: Tokenizer, format: str) -> Iterator[str]:
-    with importing:
-        from cpbpe.tools.vocabulary_file import to_json, to_tsv
-    return to_json(tok) if format == "json" else to_tsv(tok)
-
-
-def _json(value: Any) -> str:
-    with importing:
-        from cpbpe.tools.vocabulary_file import visible
-    return visible(json.dumps(value, ensure_ascii=False, indent=1))
-
-
-def _on_terminal(arguments: argparse.Namespace) -> bool:
-    return arguments.out is None and sys.stdout is not None and sys.stdout.isatty()
-
-
-def _terminal(arguments: argparse.Namespace) -> tuple[int, bool]:
-    """How many columns there are, and whether titles can be bold."""
-    colours = _on_terminal(arguments) and "NO_COLOR" not in os.environ
-    return get_terminal_size((_WIDTH, 24)).columns, colours
+        yield from piece_lines(shown, columns, tok.facts.is_byte_level)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
-from cpbpe.cli.output import check_outputs, write_text
+from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, load
+from cpbpe.cli.output import as_json, check_outputs, terminal, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
 from cpbpe.lazy import importing
@@ -35,7 +31,6 @@ examples:
   cpbpe lint tokenizer.model --json | jq '.[].findings[].code'
 """
 
-_WIDTH = 100
 _SEVERITIES = ("note", "warning", "error", "never")
 
 
@@ -52,42 +47,33 @@ def parser() -> Parser:
         },
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help=HELP)
-    what = parser.add_argument_group("what else to look at")
-    what.add_argument(
-        "--corpus",
-        action="append",
-        metavar="FILE",
-        help="count the pieces of these texts: a file, a folder, or a pattern in quotes; may be given "
+    parser.section("what else to look at")
+    parser.add(
+        "--corpus FILE",
+        "count the pieces of these texts: a file, a folder, or a pattern in quotes; may be given "
         "several times",
+        action="append",
     )
-    what.add_argument(
-        "--embeddings", metavar="FILE", help="look at the rows of this matrix, a .npy or .safetensors file"
-    )
-    what.add_argument(
-        "--tensor", metavar="NAME", help="the matrix in the .safetensors file, if that is not clear"
-    )
-    add_reading(what, "Parquet, Arrow, csv or tsv")
+    parser.add("--embeddings FILE", "look at the rows of this matrix, a .npy or .safetensors file")
+    parser.add("--tensor NAME", "the matrix in the .safetensors file, if that is not clear")
+    add_reading(parser, "Parquet, Arrow, csv or tsv")
     add_given(parser)
-    how = parser.add_argument_group("how")
-    how.add_argument(
-        "--fail-on",
+    parser.section("how")
+    parser.add(
+        "--fail-on SEVERITY",
+        "end with the exit code 1 if there is a note, a warning or an error, or something worse "
+        "(default: error); or never",
         type=OneOf(_SEVERITIES),
         default="error",
-        metavar="SEVERITY",
-        help="end with the exit code 1 if there is a note, a warning or an error, or something worse "
-        "(default: error); or never",
     )
-    how.add_argument(
-        "--ignore",
+    parser.add(
+        "--ignore CODE",
+        "leave out findings with this code; may be given several times",
         action="append",
         default=[],
-        metavar="CODE",
-        help="leave out findings with this code; may be given several times",
     )
-    how.add_argument("--json", action="store_true", help="write JSON: a list with an object for each model")
-    how.add_argument(
-        "--out", "-o", metavar="FILE", help="write to this file, in UTF-8, instead of the standard output"
-    )
+    parser.add("--json", "write JSON: a list with an object for each model")
+    parser.add("--out -o FILE", OUT)
     return parser
 
 
@@ -101,11 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("--embeddings is the matrix of one model; check the others without it")
     with importing:
         from cpbpe.lint.findings import CODES
+        from cpbpe.tools.reports import lint_lines
     for code in arguments.ignore:
         if code not in CODES:
-            raise NotUnderstoodError(_no_such_code(code, CODES))
-    if arguments.out is not None:
-        check_outputs([arguments.out], arguments.models)
+            close = closest(code, CODES, 0.6)
+            hint = f"did you mean {close}?" if close else f"there are {', '.join(CODES)}"
+            raise NotUnderstoodError(f"--ignore: there is no code {code!r}; {hint}")
+    check_outputs([arguments.out], arguments.models)
     failed = False
     lines: list[str] = []
     reports: list[dict[str, Any]] = []
@@ -115,11 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             reports.append({"model": path, **report.to_dict()})
         else:
-            lines += [*([""] if lines else []), *_page(arguments, report, path)]
+            lines += [*([""] if lines else []), *lint_lines(report, path, *terminal(arguments.out))]
     if arguments.json:
-        with importing:
-            from cpbpe.tools.vocabulary_file import visible
-        lines = [visible(json.dumps(reports, ensure_ascii=False, indent=1))]
+        lines = [as_json(reports)]
     write_text(arguments.out, (f"{line}\n" for line in lines))
     return int(failed)
 
@@ -141,17 +127,3 @@ def _report(arguments: argparse.Namespace, path: str) -> Lint:
     report = tok.lint(texts, embeddings=matrix)
     kept = tuple(finding for finding in report.findings if finding.code not in arguments.ignore)
     return Lint(kept, report.pieces, report.reachable, report.reach)
-
-
-def _no_such_code(code: str, codes: Any) -> str:
-    close = closest(code, codes, 0.6)
-    hint = f"did you mean {close}?" if close else f"there are {', '.join(codes)}"
-    return f"--ignore: there is no code {code!r}; {hint}"
-
-
-def _page(arguments: argparse.Namespace, report: Lint, path: str) -> list[str]:
-    with importing:
-        from cpbpe.tools.reports import lint_lines
-    terminal = arguments.out is None and sys.stdout is not None and sys.stdout.isatty()
-    columns = get_terminal_size((_WIDTH, 24)).columns
-    return lint_lines(report, path, columns, terminal and "NO_COLOR" not in os.environ)

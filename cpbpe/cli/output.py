@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO
+from shutil import get_terminal_size
+from typing import Any, BinaryIO
 
 from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
 
 
-def check_outputs(paths: Sequence[str], corpus: Sequence[str]) -> None:
-    """Raise an error if one of the files cannot be written, or would replace a part of the corpus."""
+def check_outputs(outputs: Sequence[str | None], corpus: Sequence[str]) -> None:
+    """Raise an error if one of the files cannot be written, or would replace a part of the corpus.
+
+    (None stands for the standard output.)
+    """
+    paths = [path for path in outputs if path is not None]
     for place, path in enumerate(paths):
         if not os.path.basename(path):
             raise IsADirectoryError(
@@ -115,6 +121,23 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
     text = "".join(parts).encode()
     make_folder(path)
     write_all({path: text})
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON of several lines, in which characters that are not visible are escaped."""
+    with importing:
+        from cpbpe.tools.vocabulary_file import visible
+    return visible(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def on_terminal(out: str | None) -> bool:
+    """Whether what is written to `out` is shown on a terminal, so neither in a file nor in a program."""
+    return out is None and sys.stdout is not None and sys.stdout.isatty()
+
+
+def terminal(out: str | None) -> tuple[int, bool]:
+    """How many columns lines have, and whether there are colours in what is written to `out`."""
+    return get_terminal_size((100, 24)).columns, on_terminal(out) and "NO_COLOR" not in os.environ
 
 
 def existing(paths: Sequence[str]) -> str:

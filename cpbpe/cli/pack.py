@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
 from cpbpe.cli.output import say
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, whole_number
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
 from cpbpe.packing.manifest import Manifest, Place
@@ -63,12 +63,7 @@ def parser() -> Parser:
         **dict.fromkeys(("workers", "num-workers"), "threads"),
         "input-format": "format",
     }
-    parser.add_argument(
-        "model",
-        nargs="?",
-        metavar="MODEL",
-        help=HELP,
-    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help=HELP)
     parser.add_argument(
         "corpus",
         nargs="*",
@@ -76,67 +71,43 @@ def parser() -> Parser:
         help="files, folders, or patterns in quotes such as 'data/**/*.txt'; - is the standard input. Each "
         "line of a text file is a document, and each record of other files",
     )
-    _add_files(parser)
+    parser.section("files")
+    parser.add(
+        "--out -o FOLDER",
+        "where to write; if it ends with - or _, it is what the names of the files begin with",
+    )
+    formats = ", ".join(_FORMATS)
+    parser.add("--to FORMAT", f"the format: {formats} (default: npy)", type=OneOf(_FORMATS), default="npy")
+    parser.add(
+        "--dtype DTYPE",
+        "the type of ids: auto (the default: as the format's own tools choose), uint16, uint32 or int32",
+        type=OneOf(_DTYPES),
+        default="auto",
+    )
+    parser.add(
+        "--shard-size SIZE",
+        "the most that a shard holds, in tokens (100M) or in bytes of ids (500MB); by default as usual "
+        "for the format, which is everything in one file for most",
+    )
+    parser.add("--shuffle-seed N", "shuffle the documents; the same number gives the same order")
+    parser.add(
+        "--validation SHARE",
+        "the share of documents for a validation part with files of its own, such as 0.01",
+        type=number,
+        default=0.0,
+    )
+    parser.add("--validation-seed N", "what decides which documents these are (default: 0)", default=0)
     add_encode_options(parser)
     add_documents(parser, "--format")
     add_given(parser)
-    working = parser.add_argument_group("working")
-    working.add_argument(
-        "--threads",
-        "-t",
-        type=whole_number,
-        metavar="N",
-        help="how many threads encode (default: one per processor); --workers is the same",
+    parser.section("working")
+    parser.add(
+        "--threads -t N", "how many threads encode (default: one per processor); --workers is the same"
     )
-    working.add_argument("--quiet", "-q", action="store_true", help="print nothing but errors")
-    working.add_argument("--verbose", "-v", action="store_true", help="also say which files are read")
-    working.add_argument("--json", action="store_true", help="print the summary as JSON")
+    parser.add("--quiet -q", "print nothing but errors")
+    parser.add("--verbose -v", "also say which files are read")
+    parser.add("--json", "print the summary as JSON")
     return parser
-
-
-def _add_files(parser: Parser) -> None:
-    section = parser.add_argument_group("files")
-    section.add_argument(
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        help="where to write; if it ends with - or _, it is what the names of the files begin with",
-    )
-    section.add_argument(
-        "--to", type=OneOf(_FORMATS), default="npy", help=f"the format: {', '.join(_FORMATS)} (default: npy)"
-    )
-    section.add_argument(
-        "--dtype",
-        type=OneOf(_DTYPES),
-        default="auto",
-        help="the type of ids: auto (the default: as the format's own tools choose), uint16, uint32 or int32",
-    )
-    section.add_argument(
-        "--shard-size",
-        metavar="SIZE",
-        help="the most that a shard holds, in tokens (100M) or in bytes of ids (500MB); by default as usual "
-        "for the format, which is everything in one file for most",
-    )
-    section.add_argument(
-        "--shuffle-seed",
-        type=whole_number,
-        metavar="N",
-        help="shuffle the documents; the same number gives the same order",
-    )
-    section.add_argument(
-        "--validation",
-        type=number,
-        default=0.0,
-        metavar="SHARE",
-        help="the share of documents for a validation part with files of its own, such as 0.01",
-    )
-    section.add_argument(
-        "--validation-seed",
-        type=whole_number,
-        default=0,
-        metavar="N",
-        help="what decides which documents these are (default: 0)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:

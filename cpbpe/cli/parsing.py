@@ -48,6 +48,32 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # otherwise a new option could change what an old command means
         )
+        self._section: argparse._ActionsContainer = self
+
+    def section(self, title: str, description: str | None = None) -> None:
+        """Begin a section of the help; `add` adds options to it from now on."""
+        self._section = self.add_argument_group(title, description)
+
+    def add(self, spelling: str, help: str, **settings: Any) -> None:
+        """Add an option, spelled as the help shows it.
+
+        ``--out -o FILE`` needs a value, ``--quiet -q`` is a switch, and ``--[no-]probe`` can be switched on
+        and off. `settings` are other arguments of `add_argument`.
+        """
+        *names, last = spelling.replace("[no-]", "").split()
+        if not last.startswith("-"):
+            usual = {"metavar": last, **_TYPES.get(last, {})}
+        else:
+            names.append(last)
+            usual = {"action": "store_true"}
+            if "[no-]" in spelling:
+                usual = {"action": argparse.BooleanOptionalAction, "default": None}
+        self._section.add_argument(*names, help=help.replace("%", "%%"), **{**usual, **settings})
+
+    def add_option(self, name: str, annotation: str, meaning: str) -> None:
+        """Add an option from a table of Python's options, given its type and its meaning."""
+        spelling = "--{} FILE" if name.endswith("tsv") else _SPELLINGS[re.split(r"\W", annotation)[0]]
+        self.add(spelling.format(name.replace("_", "-")), meaning, dest=name, default=argparse.SUPPRESS)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Options and names of files can be mixed."""
@@ -253,22 +279,18 @@ def listed_values(text: str) -> list[str]:
     return next(csv.reader([text])) if text else []
 
 
-# --- Options of tables ----------------------------------------------------------------------------
-
-_KINDS: dict[str, dict[str, Any]] = {
-    "bool": {"action": argparse.BooleanOptionalAction},
-    "int": {"type": whole_number, "metavar": "N"},
-    "float": {"type": number, "metavar": "X"},
-    "str": {"metavar": "TEXT"},
-    "Sequence": {"type": listed_values, "action": "extend", "metavar": "A,B"},
-    "Collection": {"type": listed_values, "action": "extend", "metavar": "A,B"},
+_TYPES: dict[str, dict[str, Any]] = {
+    "N": {"type": whole_number},
+    "X": {"type": number},
+    "A,B": {"type": listed_values, "action": "extend"},
 }
-
-
-def add_option(group: Any, name: str, annotation: str, text: str) -> None:
-    """Add an option from a table of Python's options, given its type and its meaning."""
-    settings = _KINDS[re.split(r"\W", annotation)[0]]
-    if name.endswith("tsv"):
-        settings = {**settings, "metavar": "FILE"}
-    help = text.replace("%", "%%")
-    group.add_argument(flag(name), dest=name, default=argparse.SUPPRESS, help=help, **settings)
+"""What the values of options are, by what stands for them in the help; any other value is a text."""
+_SPELLINGS = {
+    "bool": "--[no-]{}",
+    "int": "--{} N",
+    "float": "--{} X",
+    "str": "--{} TEXT",
+    "Sequence": "--{} A,B",
+    "Collection": "--{} A,B",
+}
+"""How options are spelled here, by their types in Python."""

@@ -44,13 +44,7 @@ def parser() -> Parser:
         guessed=dict.fromkeys(("text", "sentence", "input"), nameless),
     )
     parser.add_argument("text", nargs="?", default=TEXT, metavar="TEXT", help="the sentence to encode")
-    parser.add_argument(
-        "--out",
-        "-o",
-        default=FOLDER,
-        metavar="FOLDER",
-        help=f"where to save {listed(list(NAMES))} (default: {FOLDER})",
-    )
+    parser.add("--out -o FOLDER", f"where to save {listed(list(NAMES))} (default: {FOLDER})", default=FOLDER)
     return parser
 
 

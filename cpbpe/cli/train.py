@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import add_reading
 from cpbpe.cli.output import check_outputs, existing, make_folder, say, show_files
-from cpbpe.cli.parsing import (
-    Flags,
-    NotUnderstoodError,
-    OneOf,
-    Parser,
-    add_option,
-    flag,
-    listed_values,
-    whole_number,
-)
+from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
@@ -135,14 +126,12 @@ def parser() -> Parser:
     """The command's arguments."""
     parser = TrainParser("cpbpe train CORPUS [CORPUS ...] --out NAME [options]", _DESCRIPTION, _EXAMPLES)
     add_corpus(parser)
-    parser.add_argument(
-        "--out",
-        "-o",
-        metavar="NAME",
-        help="write NAME.model and NAME.vocab; folders are made as needed; a byte-level model can also be "
+    parser.add(
+        "--out -o NAME",
+        "write NAME.model and NAME.vocab; folders are made as needed; a byte-level model can also be "
         "written as NAME.tiktoken and other formats",
     )
-    parser.add_argument("--report", metavar="FILE", help="write the report to this file, as JSON")
+    parser.add("--report FILE", "write the report to this file, as JSON")
     add_options(parser)
     return parser
 
@@ -218,7 +207,7 @@ def _begins(path: str, magic: bytes) -> bool:
 
 
 def add_corpus(parser: Parser) -> None:
-    """Add the corpus, and the options that say how it is read."""
+    """Add the corpus, also as spm_train names it."""
     parser.add_argument(
         "corpus",
         nargs="*",
@@ -230,58 +219,49 @@ def add_corpus(parser: Parser) -> None:
     )
     parser.add_argument("--input", action="append", type=listed_values, help=argparse.SUPPRESS)
     parser.add_argument("--model-type", help=argparse.SUPPRESS)
-    reading = parser.add_argument_group("reading")
-    add_reading(reading, ".parquet, .arrow or .csv")
-    reading.add_argument(
-        "--threads",
-        type=whole_number,
-        metavar="N",
-        help="how many threads to use (default: one per processor)",
-    )
-    reading.add_argument(
-        "--memory-limit",
-        type=_memory,
-        metavar="SIZE",
-        help="how much memory the counts may take, such as 500MB or 4GB; the rest goes to temporary files",
-    )
-    reading.add_argument(
-        "--quiet", "-q", action="store_true", help="print nothing but errors: no progress bar, no report"
-    )
-    reading.add_argument(
-        "--verbose", "-v", action="store_true", help="also say which files are read, and which are not"
-    )
-    reading.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def add_options(parser: Parser) -> None:
-    """Add the preset, and every option of training that a shell can give."""
-    parser.add_argument(
-        "--preset",
-        type=OneOf([*PRESETS, *BYTE_PRESETS, *OTHER_NAMES]),
-        metavar="NAME",
-        help="where the options that are not given come from: llama2 (the default), sentencepiece (the "
+    """Add the preset, how the corpus is read, and every option of training that a shell can give."""
+    parser.add(
+        "--preset NAME",
+        "where the options that are not given come from: llama2 (the default), sentencepiece (the "
         "defaults of spm_train) or lossless (decoding gives back every text); for a byte-level model: "
         f"{', '.join(BYTE_PRESETS)}",
+        type=OneOf([*PRESETS, *BYTE_PRESETS, *OTHER_NAMES]),
     )
+    # 1. Reading, and messages.
+    parser.section("reading")
+    add_reading(parser, ".parquet, .arrow or .csv")
+    parser.add("--threads N", "how many threads to use (default: one per processor)")
+    parser.add(
+        "--memory-limit SIZE",
+        "how much memory the counts may take, such as 500MB or 4GB; the rest goes to temporary files",
+        type=_memory,
+    )
+    parser.add("--quiet -q", "print nothing but errors: no progress bar, no report")
+    parser.add("--verbose -v", "also say which files are read, and which are not")
+    parser.add("--json", "print the report as JSON")
+    # 2. The options of all models.
     both = (*fields(TrainOptions), *fields(ByteTrainOptions))
     kinds = {item.name: str(item.type) for item in both}
     for title, group in GROUPS.items():
-        section = parser.add_argument_group(title)
+        parser.section(title)
         for name, (meaning, _) in group.items():
             if name in OPTIONS:
-                add_option(section, name, kinds[name], f"{spelled(meaning)} (default: {_default(name)})")
-    # The options that only byte-level models have.
+                parser.add_option(name, kinds[name], f"{spelled(meaning)} (default: {_default(name)})")
+    # 3. The options that only byte-level models have.
     about = (
         f"Options of the presets {', '.join(BYTE_PRESETS)}. They have these of those above, too: "
         f"{', '.join(flag(name) for name in BYTE_NAMES if name not in ONLY_BYTES)}. A text file is one text "
         f"there."
     )
-    section = parser.add_argument_group("byte-level models", "\n  ".join(wrap(about, 75)))
+    parser.section("byte-level models", "\n  ".join(wrap(about, 75)))
     for name in (name for name in BYTE_NAMES if name in ONLY_BYTES):
         values = [getattr(options, name) for options in BYTE_PRESETS.values()]
         same = all(value == values[0] for value in values)
         usual = f"default: {_shown(values[0])}" if same else "the default depends on the preset"
-        add_option(section, name, kinds[name], f"{spelled(BYTE_MEANINGS[name].meaning)} ({usual})")
+        parser.add_option(name, kinds[name], f"{spelled(BYTE_MEANINGS[name].meaning)} ({usual})")
 
 
 def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import HELP, add_given, load
 from cpbpe.cli.output import check_outputs, say, write_text
-from cpbpe.cli.parsing import NotUnderstoodError, Parser, whole_number
+from cpbpe.cli.parsing import NotUnderstoodError, Parser
 from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
@@ -53,18 +53,11 @@ def parser() -> Parser:
         },
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help=HELP)
-    how = parser.add_argument_group("how")
-    how.add_argument(
-        "--port",
-        type=whole_number,
-        metavar="N",
-        help=f"the port of the page (default: {PORT}); 0 takes a free one",
-    )
-    how.add_argument("--no-open", action="store_true", help="do not open the browser; the link is printed")
-    how.add_argument("--text", metavar="FILE", help="begin with the text of this file, in UTF-8")
-    how.add_argument(
-        "--out", "-o", metavar="FILE", help="write the page of one or two models and --text to this HTML file"
-    )
+    parser.section("how")
+    parser.add("--port N", f"the port of the page (default: {PORT}); 0 takes a free one")
+    parser.add("--no-open", "do not open the browser; the link is printed")
+    parser.add("--text FILE", "begin with the text of this file, in UTF-8")
+    parser.add("--out -o FILE", "write the page of one or two models and --text to this HTML file")
     add_given(parser)
     return parser
 
