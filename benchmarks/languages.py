@@ -15,7 +15,7 @@ import mistral_common
 
 import cpbpe
 from benchmarks.corpora import DATA, Reader, html_text, unpack
-from cpbpe.tools.comparison import GROUPS, REFERENCES, Comparison
+from cpbpe.tools.comparison import GROUPS, Comparison
 
 LANGUAGES = {
     "en": "English",
@@ -71,10 +71,9 @@ def tables(found: Comparison) -> str:
             cell = found[name, text.name]
             cells.append(f"{cell.byte_tokens / cell.tokens:.1%}")
         lines.append(f"| {' | '.join(cells)} |")
-    for group, title in GROUPS.items():
-        lines += ["", f"{title}:", "", *_rows(["", *names])]
+    for group, (title, reference, called) in GROUPS.items():
+        lines += ["", f"{title}, and × {called}:" if reference else f"{title}:", "", *_rows(["", *names])]
         costs = {(p.name, p.model): p.tokens for p in found.probes if p.group == group}
-        reference = REFERENCES[group]
         for probe in dict.fromkeys(p.name for p in found.probes if p.group == group):
             cells = [probe]
             for name in names:

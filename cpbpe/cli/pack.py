@@ -35,34 +35,37 @@ examples:
 """
 
 
+_RESUMING = (
+    "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
+    "remove the folder"
+)
+_GUESSED = {
+    **dict.fromkeys(("force", "overwrite", "resume"), _RESUMING),
+    **dict.fromkeys(("output", "output-prefix", "output-dir"), "the result is named with --out"),
+    **dict.fromkeys(("model", "tokenizer-model"), "the model comes first, without a name"),
+    **dict.fromkeys(("input", "i"), "the files come after the model, without a name"),
+    "append-eod": "it is --add-eos",
+    "json-keys": "--field names the field of a .jsonl file that contains the text",
+    "shuffle": "--shuffle-seed N shuffles the documents",
+}
+"""Flags that people guess."""
+_THEIRS = {
+    "bos": "add-bos",
+    "eos": "add-eos",
+    "no-bos": "no-add-bos",
+    "no-eos": "no-add-eos",
+    **dict.fromkeys(("workers", "num-workers"), "threads"),
+    "input-format": "format",
+}
+"""Flags of other programs that have another name but the same meaning here."""
+
+
 def parser() -> Parser:
     """The command's arguments."""
-    resuming = (
-        "a run that was interrupted goes on by itself, and its files are never replaced; to begin again, "
-        "remove the folder"
-    )
     parser = Parser(
-        "cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]",
-        _DESCRIPTION,
-        _EXAMPLES,
-        {
-            **dict.fromkeys(("force", "overwrite", "resume"), resuming),
-            **dict.fromkeys(("output", "output-prefix", "output-dir"), "the result is named with --out"),
-            **dict.fromkeys(("model", "tokenizer-model"), "the model comes first, without a name"),
-            **dict.fromkeys(("input", "i"), "the files come after the model, without a name"),
-            "append-eod": "it is --add-eos",
-            "json-keys": "--field names the field of a .jsonl file that contains the text",
-            "shuffle": "--shuffle-seed N shuffles the documents",
-        },
+        "cpbpe pack MODEL CORPUS [CORPUS ...] --out FOLDER [options]", _DESCRIPTION, _EXAMPLES, _GUESSED
     )
-    parser.theirs = {
-        "bos": "add-bos",
-        "eos": "add-eos",
-        "no-bos": "no-add-bos",
-        "no-eos": "no-add-eos",
-        **dict.fromkeys(("workers", "num-workers"), "threads"),
-        "input-format": "format",
-    }
+    parser.theirs = _THEIRS
     parser.add_argument("model", nargs="?", metavar="MODEL", help=HELP)
     parser.add_argument(
         "corpus",

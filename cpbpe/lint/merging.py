@@ -6,8 +6,7 @@ slower, and used for the few pieces where that matters.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Collection
 from typing import NamedTuple
 
 from cpbpe.lazy import kept
@@ -23,16 +22,22 @@ MOST_BYTES = 1000
 
 
 class Symbol(NamedTuple):
-    """A part of a text, and what it was merged from."""
+    """A part of a text."""
 
     begin: int
     """Where it begins in the text, in bytes."""
     end: int
     """Where it ends."""
-    is_user_defined: bool
+    is_user_defined: bool = False
     """Whether it is a user-defined piece, which never merges."""
-    parts: tuple[Symbol, ...] = ()
-    """The two symbols that it was merged from; none if it was never merged."""
+
+
+class Step(NamedTuple):
+    """A merge: the symbols from `begin` to `middle` and from there to `end` become one."""
+
+    begin: int
+    middle: int
+    end: int
 
 
 class Merging:
@@ -53,14 +58,19 @@ class Merging:
 
     @kept
     def ranks(self) -> dict[bytes, int]:
-        """The pieces that merging can make; the one with the lowest rank merges first."""
-        ranks, types = self._spec.pieces.ranks(), self._spec.pieces.types
-        return {text: ranks[id] for text, id in self._spec.ids.items() if types[id] in MERGEABLE}
+        """The pieces of several symbols that merging can make; the one with the lowest rank merges first."""
+        spec, characters = self._spec, self._spec.alphabet != "bytes"
+        ranks, types = spec.pieces.ranks(), spec.pieces.types
+        return {
+            text: ranks[id]
+            for text, id in spec.ids.items()
+            if types[id] in MERGEABLE and len(text) > (character_length(text, 0) if characters else 1)
+        }
 
     def symbols(self, text: bytes) -> list[Symbol]:
         """The symbols that a text begins as: characters or bytes, and user-defined pieces."""
         if self._spec.alphabet == "bytes":
-            return [Symbol(at, at + 1, False) for at in range(len(text))]
+            return [Symbol(at, at + 1) for at in range(len(text))]
         found = []
         at = 0
         while at < len(text):
@@ -70,47 +80,24 @@ class Merging:
             at = end
         return found
 
-    def run(self, text: bytes) -> list[Symbol]:
-        """The symbols that are left when nothing can merge any more, each with what it was merged from."""
-        ranks = self.ranks
+    def run(self, text: bytes) -> tuple[list[Symbol], list[Step]]:
+        """The symbols that are left when nothing can merge any more, and the merges in their order."""
+        ranks, symbols = self.ranks, self.symbols(text)
+        steps: list[Step] = []
 
         def joined(left: Symbol, right: Symbol) -> tuple[int, Symbol] | None:
             if left.is_user_defined or right.is_user_defined:
                 return None
             rank = ranks.get(text[left.begin : right.end])
-            return None if rank is None else (rank, Symbol(left.begin, right.end, False, (left, right)))
+            return None if rank is None else (rank, Symbol(left.begin, right.end))
 
-        return merge(self.symbols(text), joined)
+        def record(left: int, right: int, end: int) -> bool:
+            """Called before each merge, which could be skipped: none is."""
+            after = symbols[end].begin if end < len(symbols) else len(text)
+            steps.append(Step(symbols[left].begin, symbols[right].begin, after))
+            return False
 
-    def in_order(self, text: bytes, left: Sequence[Symbol]) -> list[Symbol]:
-        """The merged symbols in the order in which `run` made them: always the lowest rank possible."""
-        # 1. For each symbol, the one that it is a part of, and how many of its own parts are not made yet.
-        ranks, waiting = self.ranks, list(left)
-        whole: dict[tuple[int, int], Symbol] = {}
-        missing: dict[tuple[int, int], int] = {}
-        ready: list[tuple[int, int, Symbol]] = []
-
-        def entry(symbol: Symbol) -> tuple[int, int, Symbol]:
-            return ranks[text[symbol.begin : symbol.end]], symbol.begin, symbol
-
-        while waiting:
-            symbol = waiting.pop()
-            waiting += symbol.parts
-            whole.update((part[:2], symbol) for part in symbol.parts)
-            missing[symbol[:2]] = sum(bool(part.parts) for part in symbol.parts)
-            if symbol.parts and not missing[symbol[:2]]:
-                ready.append(entry(symbol))
-        # 2. Make the symbol with the lowest rank among those whose parts are made; of equals, the leftmost.
-        heapify(ready)
-        order = []
-        while ready:
-            made = heappop(ready)[2]
-            order.append(made)
-            if upper := whole.get(made[:2]):
-                missing[upper[:2]] -= 1
-                if not missing[upper[:2]]:
-                    heappush(ready, entry(upper))
-        return order
+        return merge(symbols, joined, record), steps
 
     def why_not(self, text: bytes, merged: Collection[int]) -> Reason:
         """Why the symbols of a text do not merge into it. `merged`: the ids of pieces that merging makes."""
@@ -126,15 +113,12 @@ class Merging:
             return Reason("orphan", "no two symbols make it: no pair of its parts ever comes about")
         if len(text) > MOST_BYTES:
             return Reason("blocked", "its symbols merge into others first")
-        left = self.run(text)
+        left, steps = self.run(text)
         ends = " ".join(repr(text_of(text[symbol.begin : symbol.end])) for symbol in left)
-        # The first merge across the border is the innermost one.
-        across = [symbol for symbol in left if symbol.begin < border < symbol.end]
-        while inner := [part for symbol in across for part in symbol.parts if part.begin < border < part.end]:
-            across = inner
-        if not across:
+        across = next((step for step in steps if step.begin < border < step.end), None)
+        if across is None:
             return Reason("blocked", f"its symbols end as {ends}")
-        made = text_of(text[across[0].begin : across[0].end])
+        made = text_of(text[across.begin : across.end])
         parts = f"{text_of(text[:border])!r} and {text_of(text[border:])!r}"
         return Reason(
             "blocked", f"{parts} would make it, but {made!r} is merged first, and it ends as {ends}"

@@ -194,10 +194,11 @@ class Characters(Witnesses):
         depth = dict.fromkeys(unused, 0)
         for id in sorted(unused, key=lambda id: -len(self._texts[id])):
             text = self._texts[id]
-            for part in self._merging.run(text)[0].parts:
-                inner = self._spec.ids.get(text[part.begin : part.end])
-                if inner in depth:
-                    depth[inner] = max(depth[inner], depth[id] + 1)
+            for _, middle, _ in self._merging.run(text)[1][-1:]:  # the last merge
+                for part in (text[:middle], text[middle:]):
+                    inner = self._spec.ids.get(part)
+                    if inner in depth:
+                        depth[inner] = max(depth[inner], depth[id] + 1)
         return frozenset(id for id, below in depth.items() if below > MAX_SPLIT_DEPTH)
 
     def _comes_about(self, id: int) -> bool:
@@ -530,7 +531,7 @@ class Bytes(Witnesses):
         # (The first condition is only for speed: it makes most of the others unnecessary.)
         return (
             both not in self._spec.ids
-            and [symbol.end for symbol in self._merging.run(both)] == [len(text), len(both)]
+            and [symbol.end for symbol in self._merging.run(both)[0]] == [len(text), len(both)]
             and self._may_be(both)
         )
 
@@ -559,7 +560,7 @@ class Bytes(Witnesses):
         bare = self._make(replace(self._spec, splitter=None, whole=False, file=None, added=()))
         raw = bare.variant(raw=True) if self._spec.normalizer.unicode_form else bare
         merged = self._become_themselves(raw, whole)
-        return merged.union(id for id in halves if len(self._merging.run(self._texts[id])) == 1)
+        return merged.union(id for id in halves if len(self._merging.run(self._texts[id])[0]) == 1)
 
     def _why(self, id: int, merged: frozenset[int]) -> Reason:
         text = self._texts[id]

@@ -8,16 +8,15 @@ text yields the piece.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from cpbpe.lint.merging import Merging, Symbol
+from cpbpe.lint.merging import Merging, Step, Symbol
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import MERGEABLE
-from cpbpe.text.utf8 import character_length, text_of
+from cpbpe.text.utf8 import text_of
 
 MAX_CHARACTERS = 10_000
 """A longer piece is not taken apart: sentencepiece trains none of more than 512 characters."""
@@ -110,7 +109,7 @@ def built(spec: ModelSpec, id: int) -> Built:
     >>> [merge[:5] for merge in built(toy, 2).merges]
     [('a', 'b', 'ab', 0, 1), ('r', 'a', 'ra', 1, 2), ('ab', 'ra', 'abra', 2, 3)]
     """
-    return Builder(spec).built(id)
+    return Builder(spec).merged(id)[0]
 
 
 class Builder:
@@ -120,67 +119,56 @@ class Builder:
         self._scores = spec.pieces.numbers()
         self._spec = spec
         self._merging = Merging(spec)
-        types, characters = spec.pieces.types, spec.alphabet != "bytes"
-        made = (
-            self._scores[id]
-            for text, id in spec.ids.items()
-            if types[id] in MERGEABLE and len(text) > (character_length(text, 0) if characters else 1)
-        )
-        self._made = np.sort(np.fromiter(made, np.float32))
-        """The scores of all pieces that merging makes, in ascending order."""
-
-    def built(self, id: int) -> Built:
-        """How the piece with an id is built."""
-        return self._merged(id)[0]
+        self._ranks = sorted(self._merging.ranks.values())
 
     def tree(self, id: int) -> dict[str, Any]:
         """How the piece is built, as trees for JSON: one for each symbol that is left.
 
         A node is `[text, id, score, children, number of the merge]`.
         """
-        found, left = self._merged(id)
+        found, left, steps = self.merged(id)
         roots: list[Any] = []
         note = found.note
         if len(found.symbols) > MAX_SYMBOLS:
             note = f"It begins as {len(found.symbols):,} symbols, too many to be drawn."
         elif found.merges or len(found.symbols) == 1:
             text = self._spec.pieces.texts[id]
-            order = self._merging.in_order(text, left)
-            numbers = {symbol[:2]: number for number, symbol in enumerate(order, 1)}
-            roots = [self._node(text, symbol, numbers) for symbol in left]
+            made = {(step.begin, step.end): (number, step.middle) for number, step in enumerate(steps, 1)}
+            roots = [self._node(text, symbol.begin, symbol.end, made) for symbol in left]
         return {"roots": roots, "note": note, "reachable": found.reachable}
 
-    def _node(self, text: bytes, symbol: Symbol, numbers: dict[tuple[int, int], int]) -> list[Any]:
-        piece = text[symbol.begin : symbol.end]
+    def _node(
+        self, text: bytes, begin: int, end: int, made: dict[tuple[int, int], tuple[int, int]]
+    ) -> list[Any]:
+        piece = text[begin:end]
         id = self._spec.ids.get(piece)
         score = json_number(None if id is None else self._scores[id])
-        parts = [self._node(text, part, numbers) for part in symbol.parts]
-        return [text_of(piece), id, score, parts, numbers.get(symbol[:2], 0)]
+        number, middle = made.get((begin, end), (0, end))
+        spans = [(begin, middle), (middle, end)] if number else []
+        return [text_of(piece), id, score, [self._node(text, *span, made) for span in spans], number]
 
-    def _merged(self, id: int) -> tuple[Built, list[Symbol]]:
-        """How a piece is built, and the symbols that are left of its text."""
+    def merged(self, id: int) -> tuple[Built, list[Symbol], list[Step]]:
+        """How a piece is built; the symbols that are left of its text, and their merges."""
         spec = self._spec
         text, type = spec.pieces.texts[id], PieceType(spec.pieces.types[id])
         shown, score, note = text_of(text), self._scores[id], _NOTES.get(type, "")
         if type in MERGEABLE and len(shown) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
             note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
-            return Built(shown, id, type.name, score, (), (), (), note), []
+            return Built(shown, id, type.name, score, (), (), (), note), [], []
         if type not in MERGEABLE:
-            return Built(shown, id, type.name, score, (), (), (shown,), note), []
+            return Built(shown, id, type.name, score, (), (), (shown,), note), [], []
 
         def named(symbols: Iterable[Symbol]) -> tuple[str, ...]:
             return tuple(text_of(text[symbol.begin : symbol.end]) for symbol in symbols)
 
-        symbols, left = self._merging.symbols(text), self._merging.run(text)
+        symbols = self._merging.symbols(text)
+        left, steps = self._merging.run(text)
         merges = []
-        for symbol in self._merging.in_order(text, left):
-            piece = text[symbol.begin : symbol.end]
-            made = spec.ids[piece]
-            better = len(self._made) - np.searchsorted(self._made, np.float32(self._scores[made]), "right")
-            left_text, right_text = named(symbol.parts)
-            merges.append(
-                Merge(left_text, right_text, text_of(piece), made, int(better) + 1, self._scores[made])
-            )
+        for begin, middle, end in steps:
+            parts = text_of(text[begin:middle]), text_of(text[middle:end])
+            made = spec.ids[text[begin:end]]
+            rank = bisect_left(self._ranks, self._merging.ranks[text[begin:end]]) + 1
+            merges.append(Merge(*parts, text_of(text[begin:end]), made, rank, self._scores[made]))
         ends_as = named(left)
         if spec.ids.get(text) != id:
             note = "No text yields it: another piece has the same text, or none is ever found."
@@ -192,4 +180,5 @@ class Builder:
         elif len(left) > 1:
             kind = "bytes" if spec.alphabet == "bytes" else "characters"
             note = f"No text yields it: its {kind} merge into other pieces, and these do not merge."
-        return Built(shown, id, type.name, score, named(symbols), tuple(merges), ends_as, note), left
+        found = Built(shown, id, type.name, score, named(symbols), tuple(merges), ends_as, note)
+        return found, left, steps

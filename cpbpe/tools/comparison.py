@@ -9,18 +9,18 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from cpbpe.spelling import counted
-from cpbpe.text.drawn import Lines, fitted, html_table, shown
+from cpbpe.text.drawn import Lines, html_table, shown
 
 GROUPS = {
-    "formats": "The same ten records in several formats: tokens, and × JSON",
-    "digits": "A number of 1 to 12 digits, alone: tokens on average",
-    "indentation": "A function of 12 lines, indented in several ways: tokens, and × no indentation",
+    "formats": ("The same ten records in several formats: tokens", "JSON", "JSON"),
+    "digits": ("A number of 1 to 12 digits, alone: tokens on average", None, ""),
+    "indentation": ("A function of 12 lines, indented in several ways: tokens", "none", "no indentation"),
 }
-REFERENCES = {"formats": "JSON", "digits": None, "indentation": "none"}
-"""The probe of each group that the others are relative to."""
+"""The groups of probes: a title, the probe that the others are relative to, and what to call that one."""
 _COLUMNS = (
     *("model", "text", "tokens", "bytes", "characters", "words"),
     *("tokens_per_byte", "tokens_per_character", "tokens_per_word", "price", "byte_tokens", "byte_share"),
@@ -183,11 +183,19 @@ class Comparison:
         return _PAGE.format(title=escape(f"{names}: what texts cost"), body=self._repr_html_())
 
     def _repr_html_(self) -> str:
-        return f'<div class="cpbpe"><style>{_STYLE}</style>{"".join(_sections(self))}</div>'
+        return f'<div class="cpbpe"><style>{_STYLE}</style>{"".join(_html(self))}</div>'
 
     def lines(self, columns: int = 100) -> list[str]:
         """The report for a terminal of this width."""
-        return _lines(self, columns)
+        made = Lines(columns)
+        made.table(_models(self))
+        for section in _sections(self):
+            made.title(section.title + (f", and × {shown(section.called)}" if section.relative else ""))
+            made.table(section.table(self))
+        for title, rows in _losses(self):
+            made.title(title)
+            made.table(rows)
+        return made.lines
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -198,103 +206,107 @@ class Comparison:
 
 # --- What is shown --------------------------------------------------------------------------------
 
-Measure = Callable[[Cell], float | None]
+Rows = dict[str, list["float | None"]]
+"""A number for each model, by what stands in front of the row."""
 
 
-def _model_rows(comparison: Comparison) -> list[list[str]]:
-    rows = []
-    for model in comparison.models:
-        speed = _number(model.megabytes_per_second, ".3g")
-        rows.append([model.name, model.library, f"{model.size:,}", speed])
-    return rows
+class _Section(NamedTuple):
+    """Numbers that are shown together, for texts or for probes."""
+
+    title: str
+    note: str
+    """An explanation, if one is needed."""
+    form: str
+    """How the numbers are written."""
+    rows: Rows
+    base: str | None = None
+    """The row that the others are relative to."""
+    called: str = ""
+    """What to call that row."""
+
+    @property
+    def relative(self) -> Rows:
+        """All numbers, divided by those of the base; none without a base."""
+        base = self.rows.get(self.base or "", [])
+        return {
+            label: [_ratio(value, one) for value, one in zip(values, base, strict=True)]
+            for label, values in self.rows.items()
+            if base
+        }
+
+    def table(self, comparison: Comparison) -> list[list[str]]:
+        """The rows with their numbers, below the names of the models."""
+        relative = self.relative
+        table = [["", *(model.name for model in comparison.models)]]
+        for label, values in self.rows.items():
+            cells = [_number(value, self.form) for value in values]
+            ratios = [f"  {_number(ratio, '.2f')} ×" for ratio in relative.get(label, ())]
+            table.append([label, *map("".join, zip_longest(cells, ratios, fillvalue=""))])
+        return table
 
 
 def _number(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _measures(comparison: Comparison) -> dict[str, tuple[str, str, Measure]]:
-    """By title, what is measured of a cell: a note for readers, a format for the number, and a function."""
-
-    def per_token(cell: Cell) -> float | None:
-        return comparison.text(cell.text).characters / cell.tokens if cell.tokens else None
-
-    def per_word(cell: Cell) -> float | None:
-        words = comparison.text(cell.text).words
-        return cell.tokens / words if words else None
-
-    a_word = "A word is a run of characters that are not white space. In scripts without spaces this says "
-    evenly = "How evenly ids are used: 1 if all are equally frequent (of order 2.5)."
-    return {
-        "Characters for each token": ("", ".2f", per_token),
-        "Tokens for each word": (f"{a_word}nothing.", ".2f", per_word),
-        "Rényi efficiency": (evenly, ".3f", lambda cell: cell.renyi_efficiency),
-    }
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if whole and part is not None else None
 
 
-def _costs(comparison: Comparison, group: str) -> dict[str, list[float]]:
-    """The tokens of each probe of a group, one number for each model."""
-    costs: dict[str, list[float]] = {}
-    for probe in comparison.probes:
-        if probe.group == group:
-            costs.setdefault(probe.name, []).append(probe.tokens)
-    return costs
+def _sections(comparison: Comparison) -> Iterator[_Section]:
+    """Everything that is measured of the texts, and then of the probes."""
+
+    def by_text(measure: Callable[[Cell, ComparedText], float | None]) -> Rows:
+        return {
+            text.name: [measure(comparison[model.name, text.name], text) for model in comparison.models]
+            for text in comparison.texts
+        }
+
+    # 1. The texts.
+    base = comparison.base
+    yield _Section("Tokens", "", ",.0f", by_text(lambda cell, _: cell.tokens), base, base or "")
+    characters = by_text(lambda cell, text: _ratio(text.characters, cell.tokens))
+    yield _Section("Characters for each token", "", ".2f", characters)
+    note = "A word is a run of characters that are not white space. Without spaces, this says nothing."
+    words = by_text(lambda cell, text: _ratio(cell.tokens, text.words))
+    yield _Section("Tokens for each word", note, ".2f", words)
+    if any(cell.byte_tokens for cell in comparison.cells):
+        parts = by_text(lambda cell, _: _ratio(cell.byte_tokens, cell.tokens))
+        yield _Section("Tokens that are bytes or parts of characters", "", ".2%", parts)
+    if any(cell.unknown_tokens for cell in comparison.cells):
+        unknown = by_text(lambda cell, _: _ratio(cell.unknown_tokens, cell.tokens))
+        yield _Section("Tokens for unknown characters", "", ".2%", unknown)
+    note = "How evenly ids are used: 1 if all are equally frequent (of order 2.5)."
+    yield _Section("Rényi efficiency", note, ".3f", by_text(lambda cell, _: cell.renyi_efficiency))
+    # 2. The probes.
+    for group, (title, base, called) in GROUPS.items():
+        rows: Rows = {}
+        for probe in comparison.probes:
+            if probe.group == group:
+                rows.setdefault(probe.name, []).append(probe.tokens)
+        if rows:
+            yield _Section(title, "", ".2f" if base is None else ",.0f", rows, base, called)
 
 
-def _lines(comparison: Comparison, columns: int) -> list[str]:
-    made = Lines(columns)
-    names = [model.name for model in comparison.models]
-    made.table([["model", "library", "ids", "MB/s"], *_model_rows(comparison)])
+def _models(comparison: Comparison) -> list[list[str]]:
+    """The models, as a table."""
+    return [
+        ["model", "library", "ids", "MB/s"],
+        *(
+            [model.name, model.library, f"{model.size:,}", _number(model.megabytes_per_second, ".3g")]
+            for model in comparison.models
+        ),
+    ]
 
-    def by_text(title: str, of: Callable[[Cell], str]) -> None:
-        made.lines += ["", title]
-        rows = [
-            [text.name, *(of(comparison[name, text.name]) for name in names)] for text in comparison.texts
-        ]
-        made.table([["text", *names], *rows])
 
-    def tokens(cell: Cell) -> str:
-        price = comparison.price(cell.model, cell.text)
-        return f"{cell.tokens:,}" + ("" if price is None else f"  {price:.2f} ×")
-
-    def parts(cell: Cell) -> str:
-        if not cell.tokens:
-            return "–"
-        unknown = f" + {cell.unknown_tokens / cell.tokens:.2%} unknown" if cell.unknown_tokens else ""
-        return f"{cell.byte_tokens / cell.tokens:.2%}{unknown}"
-
-    # 1. Every text with every model.
-    by_text("Tokens" + ("" if comparison.base is None else f", and × {shown(comparison.base)}"), tokens)
-    for title, (_, form, value) in _measures(comparison).items():
-        if title == "Rényi efficiency" and any(c.byte_tokens or c.unknown_tokens for c in comparison.cells):
-            by_text("Tokens that are bytes or parts of characters", parts)
-        by_text(title, lambda cell, value=value, form=form: _number(value(cell), form))  # type: ignore[misc]
-    # 2. What is lost.
-    if changed := [cell for cell in comparison.cells if cell.changed]:
-        made.lines += ["", "Decoding does not give back"]
-    for cell in changed:
-        made.lines.append(
-            f"  {shown(cell.model)}, {shown(cell.text)}: {cell.changed:,} of {cell.checked:,} documents, "
-            f"such as {fitted(shown(cell.example or ''), 40)}"
-        )
+def _losses(comparison: Comparison) -> Iterator[tuple[str, list[list[str]]]]:
+    """Tables of what is lost, with their titles."""
+    if lost := [cell for cell in comparison.cells if cell.changed]:
+        rows = [[c.model, c.text, f"{c.changed:,} of {c.checked:,}", (c.example or "")[:60]] for c in lost]
+        yield "Decoding does not give back", [["model", "text", "documents", "such as"], *rows]
     if wrong := [text for text in comparison.texts if text.replaced]:
-        made.lines += ["", "Not valid Unicode, read with U+FFFD"]
-    for text in wrong:
-        made.lines.append(f"  {shown(text.name)}: {text.replaced:,} of {counted(text.documents, 'document')}")
-    # 3. The probes.
-    for group, title in GROUPS.items():
-        if costs := _costs(comparison, group):
-            made.lines += ["", title]
-            base = costs.get(REFERENCES[group] or "")
-            made.table([["", *names], *([name, *_written(row, base)] for name, row in costs.items())])
-    return made.lines
-
-
-def _written(costs: Sequence[float], base: Sequence[float] | None) -> list[str]:
-    """The tokens of a probe with each model, and relative to those of the probe `base`, if there is one."""
-    if base is None:
-        return [f"{cost:,.2f}" for cost in costs]
-    return [f"{cost:,.0f}  {cost / max(one, 1):.2f} ×" for cost, one in zip(costs, base, strict=True)]
+        rows = [[text.name, f"{text.replaced:,} of {text.documents:,}"] for text in wrong]
+        yield "Not valid Unicode, read with U+FFFD", [["text", "documents"], *rows]
 
 
 # --- HTML -----------------------------------------------------------------------------------------
@@ -330,72 +342,32 @@ _PAGE = """<!doctype html>
 </html>
 """
 
-Plot = list[tuple[str, list[float | None]]]
 
-
-def _sections(comparison: Comparison) -> Iterator[str]:
-    names = [model.name for model in comparison.models]
-
-    def measured(title: str, note: str, form: str, of: Measure) -> Iterator[str]:
-        values: Plot = [
-            (text.name, [of(comparison[name, text.name]) for name in names]) for text in comparison.texts
-        ]
-        return _section(title, note, names, values, form)
-
-    # 1. The models.
-    yield "<h1>What texts cost</h1>"
-    yield _table(["Model", "Library", "Ids", "MB/s"], _model_rows(comparison))
+def _html(comparison: Comparison) -> Iterator[str]:
+    """The models, what is lost, and each section as a table and as bars."""
+    names = [shown(model.name) for model in comparison.models]
+    yield f"<h1>What texts cost</h1>{_table(_models(comparison))}"
     items = (
         f'<li><svg width="12" height="12" aria-hidden="true"><rect width="12" height="12" rx="2" '
-        f'fill="{_COLOURS[number % len(_COLOURS)]}"/></svg> {escape(shown(name))}</li>'
+        f'fill="{_COLOURS[number % len(_COLOURS)]}"/></svg> {escape(name)}</li>'
         for number, name in enumerate(names)
     )
     yield f'<ul class="legend">{"".join(items)}</ul>'
-    # 2. Every text with every model.
-    if comparison.base is not None:
-        note = f"How many tokens a text has for each of “{shown(comparison.base)}”."
-        yield from measured("Price", note, ".2f", lambda cell: comparison.price(cell.model, cell.text))
-    yield from measured("Tokens", "", ",.0f", lambda cell: cell.tokens)
-    for title, (note, form, value) in _measures(comparison).items():
-        if title == "Rényi efficiency" and any(cell.byte_tokens for cell in comparison.cells):
-            parts = "Tokens that are single bytes, or parts of characters, in percent."
-            yield from measured(
-                "Bytes", parts, ".2f", lambda c: 100 * c.byte_tokens / c.tokens if c.tokens else None
-            )
-        yield from measured(title, note, form, value)
-    # 3. What is lost.
-    if lost := [cell for cell in comparison.cells if cell.changed]:
-        yield "<h2>Decoding does not give back</h2>"
-        yield _table(
-            ["Model", "Text", "Documents", "Such as"],
-            [[c.model, c.text, f"{c.changed:,} of {c.checked:,}", (c.example or "")[:60]] for c in lost],
-        )
-    if wrong := [text for text in comparison.texts if text.replaced]:
-        yield "<h2>Not valid Unicode, read with U+FFFD</h2>"
-        rows = [[text.name, f"{text.replaced:,} of {text.documents:,}"] for text in wrong]
-        yield _table(["Text", "Documents"], rows)
-    # 4. The probes.
-    for group, title in GROUPS.items():
-        if costs := _costs(comparison, group):
-            heading, _, note = title.partition(":")
-            note = f"{note.strip().partition(',')[0].capitalize()}."
-            form = ",.2f" if REFERENCES[group] is None else ",.0f"
-            values: Plot = [(name, [*row]) for name, row in costs.items()]
-            yield from _section(heading, note, names, values, form)
+    for title, rows in _losses(comparison):
+        yield f"<h2>{escape(title)}</h2>{_table(rows)}"
+    for section in _sections(comparison):
+        yield f"<h2>{escape(section.title)}</h2>"
+        if section.note:
+            yield f"<p>{escape(section.note)}</p>"
+        yield _table(section.table(comparison)) + _bars(section.rows, names, section.form, section.title)
+        if section.relative:
+            title = f"{section.title}, for each of “{shown(section.called)}”"
+            yield f"<h2>{escape(title)}</h2>{_bars(section.relative, names, '.2f', title)}"
 
 
-def _section(title: str, note: str, names: list[str], values: Plot, form: str) -> Iterator[str]:
-    """Numbers as a table and as bars."""
-    yield f"<h2>{escape(title)}</h2>"
-    if note:
-        yield f"<p>{escape(note)}</p>"
-    yield _table(["", *names], [[label, *(_number(value, form) for value in row)] for label, row in values])
-    yield _bars([(shown(label), row) for label, row in values], [shown(name) for name in names], form, title)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    drawn = [[escape(shown(cell)) for cell in row] for row in (head, *rows)]
-    table = html_table(drawn[0], drawn[1:], ' dir="auto"')
+def _table(rows: list[list[str]]) -> str:
+    head, *others = ([escape(shown(cell)) for cell in row] for row in rows)
+    table = html_table(head, others, ' dir="auto"')
     return f'<div class="wide" tabindex="0">{table}</div>'
 
 
@@ -412,16 +384,16 @@ _WIDTH = 420
 """Wide enough for a screen, and narrow enough that a telephone hardly has to shrink the letters."""
 
 
-def _bars(rows: Plot, models: Sequence[str], form: str, title: str) -> str:
+def _bars(rows: Rows, models: Sequence[str], form: str, title: str) -> str:
     """A group of bars for each row, a bar for each model; `form` says how numbers are written.
 
     For readers who cannot see the bars, each one has its value as a title, and the table above has the same
     numbers.
     """
-    most = max((value for _, values in rows for value in values if value is not None), default=0) or 1
+    most = max((value for values in rows.values() for value in values if value is not None), default=0) or 1
     parts: list[str] = []
     top = 0
-    for label, values in rows:
+    for label, values in ((shown(label), values) for label, values in rows.items()):
         parts.append(_text(0, top + _LABEL - 6, label))
         top += _LABEL
         for number, value in enumerate(values):

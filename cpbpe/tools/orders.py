@@ -49,9 +49,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.lint.merging import Merging
 from cpbpe.model.pair_ranks import by_text, pairs_that_make
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import MERGEABLE
 from cpbpe.text.utf8 import character_length, is_valid_utf8
 
 Numbers = NDArray[np.int64]
@@ -86,7 +86,7 @@ def compare_orders(old: ModelSpec, new: ModelSpec) -> Orders:
     on those that were merged. User-defined pieces are cut out before merging, in both models alike, so it
     does no harm to compare texts that contain them.
     """
-    first, second = ranks_of(old), ranks_of(new)
+    first, second = Merging(old).ranks, Merging(new).ranks
     if old.alphabet != new.alphabet or not _have_the_same(old, new, first, second):
         return NOTHING
     pieces = [text for text in first if text in second]
@@ -158,16 +158,6 @@ def _with_neighbours(wholes: Sequence[str], pieces: Iterable[str]) -> list[str]:
             found.update(left + whole for whole in prefixes.get(right, ()))
             found.update(whole + right for whole in suffixes.get(left, ()))
     return sorted(found, key=lambda text: (len(text), text))
-
-
-def ranks_of(spec: ModelSpec) -> Ranks:
-    """The rank of each piece that merging may make; the lowest rank is merged first."""
-    ranks, types, characters = spec.pieces.ranks(), spec.pieces.types, spec.alphabet != "bytes"
-    return {
-        text: ranks[id]
-        for text, id in spec.ids.items()
-        if types[id] in MERGEABLE and len(text) > (character_length(text, 0) if characters else 1)
-    }
 
 
 def _dense(ranks: Mapping[K, int], pieces: Iterable[K]) -> list[int]:

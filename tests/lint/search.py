@@ -126,9 +126,8 @@ class Search:
         texts = self.spec.pieces.texts
         while True:
             piece = self.rng.choice(texts)
-            steps = merging.in_order(piece, merging.run(piece))
-            step = self.rng.choice(steps) if steps else None
-            cut = (step.begin, step.parts[0].end, step.end) if step else (0, len(piece), len(piece))
+            _, steps = merging.run(piece)
+            cut = tuple(self.rng.choice(steps)) if steps else (0, len(piece), len(piece))
             begin, end = self.rng.choice((cut[:2], cut[1:]))
             other = self.rng.choice(texts)
             for text in (piece[:begin] + other + piece[end:], piece[:end] + other, other + piece[begin:]):
