@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cpbpe.foreign import closest
@@ -48,11 +48,11 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # otherwise a new option could change what an old command means
         )
-        self._section: argparse._ActionsContainer = self
+        self._add: Callable[..., object] = self.add_argument
 
     def section(self, title: str, description: str | None = None) -> None:
         """Begin a section of the help; `add` adds options to it from now on."""
-        self._section = self.add_argument_group(title, description)
+        self._add = self.add_argument_group(title, description).add_argument
 
     def add(self, spelling: str, help: str, **settings: Any) -> None:
         """Add an option, spelled as the help shows it.
@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
             usual = {"action": "store_true"}
             if "[no-]" in spelling:
                 usual = {"action": argparse.BooleanOptionalAction, "default": None}
-        self._section.add_argument(*names, help=help.replace("%", "%%"), **{**usual, **settings})
+        self._add(*names, help=help.replace("%", "%%"), **{**usual, **settings})
 
     def add_option(self, name: str, annotation: str, meaning: str) -> None:
         """Add an option from a table of Python's options, given its type and its meaning."""
