@@ -7,13 +7,14 @@ documents of these, in blocks of a few megabytes; `cpbpe.training.corpus` makes 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from cpbpe.corpus.files import parts, shown_path, whole_lines
+from cpbpe.corpus.files import parts, shown_path, split_lines, whole_lines
 from cpbpe.corpus.find import FOR_PYARROW, FORMATS, Found, checked_path, find, format_of, size_of
 from cpbpe.corpus.records import Column, Records, read_arrow, read_json, read_parquet, read_table
 from cpbpe.errors import CorpusError
+from cpbpe.lazy import kept
 from cpbpe.spelling import given, named
 
 _BOM = b"\xef\xbb\xbf"
@@ -133,12 +134,35 @@ class DocumentBlock:
     """The file, for people."""
     first: int
     """The number of the first document in its file, from 1: in text and JSON Lines that of its line."""
-    texts: list[bytes]
-    """The documents; b"" at the indices in `absent`."""
-    ended: bool = True
-    """Whether the last line of the block ended with a newline, so that a file can be restored exactly."""
-    absent: list[int] = field(default_factory=list)
+    listed: Sequence[bytes] = ()
+    """The documents; b"" at the indices in `absent`. Use `texts`, which are these or those of `lines`."""
+    lines: bytes | None = None
+    """The documents as lines, in text files. To find where lines end is much less work than to make an object
+    of each, so this is left to those who need the objects."""
+    absent: Sequence[int] = ()
     """The indices in `texts` of what is not a document: a null, or an empty line between records."""
+
+    @kept
+    def texts(self) -> list[bytes]:
+        """The documents one by one."""
+        return list(self.listed) if self.lines is None else split_lines(self.lines, keep_newlines=False)
+
+    @kept
+    def count(self) -> int:
+        """How many documents there are."""
+        return len(self.listed) if self.lines is None else self.lines.count(b"\n") + (not self.ended)
+
+    @kept
+    def text_bytes(self) -> int:
+        """How many bytes they have together, without the newlines between them."""
+        if self.lines is None:
+            return sum(map(len, self.listed))
+        return len(self.lines) - self.count + (not self.ended)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last line ended with a newline, so that a file can be restored exactly."""
+        return self.lines is None or self.lines.endswith(b"\n")
 
     def where(self, index: int) -> str:
         """Where one of the documents is, for people."""
@@ -195,36 +219,23 @@ class Documents(Files):
     def blocks_of(self, number: int) -> Iterator[DocumentBlock]:
         """The documents of one file."""
         path = self.files[number]
-        name, first, is_empty = shown_path(path), 1, True
+        name, first = shown_path(path), 1
+        if self._whole:
+            text = b"".join(self.parts_of(path))
+            self.mark(name, text)
+            yield DocumentBlock(number, name, first, [text])
+            return
         if self.format_of(path) == "text":
-            for part in self.lines_of(number) or [b"".join(self.parts_of(path))]:
-                texts = [part] if self._whole else part.removesuffix(b"\n").split(b"\n")
-                if self._whole:
-                    self.mark(name, part)
-                yield DocumentBlock(number, name, first, texts, self._whole or part.endswith(b"\n"))
-                first += len(texts)
-                is_empty = False
+            for lines in whole_lines(self.parts_of(path)):
+                if first == 1:
+                    self.mark(name, lines)
+                block = DocumentBlock(number, name, first, lines=lines)
+                yield block
+                first += block.count
         else:
             for records, _ in self.records_of(path):
                 absent = [index for index, text in enumerate(records) if text is None]
-                yield DocumentBlock(number, name, first, [text or b"" for text in records], True, absent)
+                yield DocumentBlock(number, name, first, [text or b"" for text in records], absent=absent)
                 first += len(records)
-                is_empty = False
-        if is_empty:
-            yield DocumentBlock(number, name, first, [])
-
-    def lines_of(self, number: int) -> Iterator[bytes] | None:
-        """The lines of one file, in parts that end where a line ends; None if lines are not its documents.
-
-        Finding lines in a part is much less work than making an object of each line.
-        """
-        path = self.files[number]
-        if self._whole or self.format_of(path) != "text":
-            return None
-        return self._lines(path)
-
-    def _lines(self, path: str) -> Iterator[bytes]:
-        for number, lines in enumerate(whole_lines(self.parts_of(path))):
-            if not number:
-                self.mark(shown_path(path), lines)
-            yield lines
+        if first == 1:
+            yield DocumentBlock(number, name, first)

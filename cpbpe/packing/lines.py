@@ -78,29 +78,6 @@ def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool
     return Ragged(ids, np.cumsum(lengths))
 
 
-class _LineBlock:
-    """Lines of a text file, not split yet: like a `DocumentBlock` that makes its texts on demand."""
-
-    def __init__(self, name: str, first: int, data: bytes):
-        self.name = name
-        self.first = first
-        self.data = data
-        self.ended = data.endswith(b"\n")
-        self.count = data.count(b"\n") + (not self.ended)
-
-    @property
-    def texts(self) -> list[bytes]:
-        """The lines."""
-        return self.data.removesuffix(b"\n").split(b"\n")
-
-    def where(self, index: int) -> str:
-        """Where one of the lines is, for people."""
-        return f"{self.name}:{self.first + index}"
-
-
-_Block = DocumentBlock | _LineBlock
-
-
 class DocumentEncoder:
     r"""Encodes documents as bytes for a file, a line for each document.
 
@@ -182,21 +159,15 @@ class DocumentEncoder:
         elif self._form == "jsonl" or self._ended:
             yield before
 
-    def _numbered(self, documents: Documents) -> Iterator[tuple[_Block, int]]:
-        """Yield blocks, and how many documents precede each. Lines stay unsplit if the engine takes them."""
+    def _numbered(self, documents: Documents) -> Iterator[tuple[DocumentBlock, int]]:
+        """Yield blocks, and how many documents precede each."""
         before = 0
         self._ended = True
-        documents.begin()
-        for number, path in enumerate(documents.files):
-            lines = documents.lines_of(number) if self._takes_lines else None
-            blocks: Iterator[_Block]
-            blocks = documents.blocks_of(number) if lines is None else _line_blocks(number, path, lines)
-            for block in blocks:
-                count = block.count if isinstance(block, _LineBlock) else len(block.texts)
-                if count:
-                    yield block, before
-                    before += count
-                    self._ended = block.ended
+        for block in documents.blocks():
+            if block.count:
+                yield block, before
+                before += block.count
+                self._ended = block.ended
 
     def _options_at(self, number: int) -> dict[str, Any]:
         """The options for a block that this many documents precede."""
@@ -204,16 +175,11 @@ class DocumentEncoder:
             return self._options if self._seed is None else {**self._options, "seed": self._seed}
         return {**self._options, "seed": self._seed + number}
 
-    def _lines(self, part: tuple[_Block, int]) -> tuple[bytes, Tally, str | None]:
+    def _lines(self, part: tuple[DocumentBlock, int]) -> tuple[bytes, Tally, str | None]:
         """The lines for a block, its tally, and the place of its first document that is not UTF-8."""
         block, number = part
         options = self._options_at(number)
-        if isinstance(block, _LineBlock):
-            rows = self._of_lines(block)
-            size = len(block.data) - block.count + (not block.ended)
-        else:
-            size = sum(map(len, block.texts))
-            rows = self._rows(block, size, options)
+        rows = self._rows(block, options)
         if self._offsets:
             lines = self._objects.write(rows)
         else:
@@ -224,32 +190,29 @@ class DocumentEncoder:
                 f"write ids, or JSON"
             )
         broken = None
-        if first_not_utf8([block.data] if isinstance(block, _LineBlock) else block.texts) is not None:
+        if first_not_utf8(block.texts if block.lines is None else [block.lines]) is not None:
             broken = first_not_utf8(block.texts)
-        tally = Tally(len(rows), size, len(rows.ids))
+        tally = Tally(len(rows), block.text_bytes, len(rows.ids))
         return lines, tally, None if broken is None else block.where(broken)
 
-    def _of_lines(self, block: _LineBlock) -> Ragged:
-        reverse = bool({**self._tokenizer.bound_options, **self._options}.get("reverse"))
-        threads = self._threads if len(block.data) > _LONG else 1
-        return ids_of_lines(self._tokenizer, block.data, threads, reverse)
-
-    def _rows(self, block: DocumentBlock, size: int, options: dict[str, Any]) -> Ragged:
+    def _rows(self, block: DocumentBlock, options: dict[str, Any]) -> Ragged:
         """The ids of the documents of a block."""
-        texts = block.texts
-        threads = self._threads if size > _LONG else 1
-        if len(texts) == 1 and threads > 1 and not (self._offsets or self._sampled):
-            ids = self._tokenizer.encode_array(texts[0], threads=threads, **options)
+        threads = self._threads if block.text_bytes > _LONG else 1
+        if block.count == 1 and threads > 1 and not (self._offsets or self._sampled):
+            ids = self._tokenizer.encode_array(block.texts[0], threads=threads, **options)
             return Ragged(ids, np.array([0, len(ids)], np.int64))
+        if self._takes_lines and block.lines is not None:
+            reverse = bool({**self._tokenizer.bound_options, **options}.get("reverse"))
+            return ids_of_lines(self._tokenizer, block.lines, threads, reverse)
         unit = self._unit if self._offsets else None
         try:
             return self._tokenizer.encode_arrays(
-                texts, threads=threads, spans=self._offsets, unit=unit, **options
+                block.texts, threads=threads, spans=self._offsets, unit=unit, **options
             )
         except ValueError as error:
             raise self._named(error, block, options) from error
 
-    def _others(self, rows: Ragged, block: _Block, options: dict[str, Any]) -> Others:
+    def _others(self, rows: Ragged, block: DocumentBlock, options: dict[str, Any]) -> Others:
         """The words that are not in the table, by the place of their id: of high ids, and of unknown text."""
         words: dict[int, bytes] = {}
         if len(rows.ids) and int(rows.ids.max()) >= self._table_size:
@@ -281,18 +244,6 @@ class DocumentEncoder:
             except ValueError as same:
                 return ValueError(f"{block.where(index)}: {same}")
         return error
-
-
-def _line_blocks(number: int, path: str, lines: Iterator[bytes]) -> Iterator[_Block]:
-    """The blocks of a file of lines."""
-    first = 1
-    for data in lines:
-        block = _LineBlock(shown_path(path), first, data)
-        first += block.count
-        if block.count > 1:
-            yield block
-        else:  # a single line may be long; then several threads encode it
-            yield DocumentBlock(number, block.name, block.first, block.texts, block.ended)
 
 
 class OffsetWriter:

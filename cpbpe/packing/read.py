@@ -7,15 +7,14 @@ import os
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.checks import is_missing, listed_column, table_way_out
-from cpbpe.corpus.documents import Documents
-from cpbpe.corpus.files import split_lines
+from cpbpe.corpus.documents import DocumentBlock, Documents
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
 
@@ -61,120 +60,99 @@ class Encoded(NamedTuple):
 class Batch:
     """Consecutive documents, in one of three forms: a list, the lines of a text, or encoded already."""
 
-    after: Read
-    """How far the source has been read after this batch; `located` completes it."""
     texts: list[bytes] = field(default_factory=list)
     """The documents, none of them empty."""
     lines: bytes | None = None
-    """The documents as lines; empty lines are not documents. `texts` is empty then, and `located` must be
-    called once the number of documents is known."""
-    file: int = 0
-    """The file of the lines."""
+    """The documents as lines; empty lines are not documents. `texts` is empty then."""
     encoded: Encoded | None = None
     """The ids of the documents, if they have been encoded already. `texts` is empty then."""
-    text_bytes: int = 0
-    """How many bytes of text the documents of `encoded` have."""
-    empty: int = 0
-    """How many empty documents are not in `texts`."""
-    absent: int = 0
-    """How many records hold no document."""
     places: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
-    """For each file its index, and the numbers of the records or lines."""
+    """For each file its index, and the numbers of the records, or of all lines."""
+    text_bytes: int = 0
+    """How many bytes of text the documents have."""
+    empty: int = 0
+    """How many empty documents there were besides; if there are lines, this is not known yet."""
+    absent: int = 0
+    """How many records held no document."""
+    file: int = 0
+    record: int = 0
+    last_crc: int = 0
+    """Where the source has been read to with this batch, as in `Read`."""
     done: int = 0
     """How many bytes of the source have been read, for a display of the progress."""
 
     def located(
         self, before: Read, documents: int, empty_lines: NDArray[np.int64] | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Complete `after`, given how many documents there are. Return the file and record of each document.
+    ) -> tuple[Read, NDArray[np.int64], NDArray[np.int64]]:
+        """How far the source has been read after this batch, and the file and record of each document.
 
-        `before`: how far the source was read before this batch. `empty_lines`: which lines are empty.
+        `before`: how far it was read before. `documents`: how many there are. `empty_lines`: which lines are
+        empty.
         """
-        after, skipped, places = self.after, self.empty, self.places
-        if self.lines is not None and empty_lines is not None:
-            count, skipped = documents + len(empty_lines), len(empty_lines)
-            first = before.record if before.file == self.file else 0
-            places = [(self.file, np.delete(np.arange(first + 1, first + 1 + count), empty_lines))]
-            after.file, after.record = self.file, first + count
-            after.absent = before.absent
-            after.text_bytes = before.text_bytes + len(self.lines) - count + (not self.lines.endswith(b"\n"))
-        else:
-            after.absent = before.absent + self.absent
-            after.text_bytes = before.text_bytes + self.text_bytes + sum(map(len, self.texts))
-            if not places:
-                after.file, after.record = before.file, before.record
-        after.number = before.number + documents
-        after.empty = before.empty + skipped
+        places, empty = self.places, self.empty
+        if empty_lines is not None and len(empty_lines):
+            ((file, numbers),) = places
+            places, empty = [(file, np.delete(numbers, empty_lines))], len(empty_lines)
+        after = Read(
+            self.file,
+            self.record,
+            before.number + documents,
+            before.text_bytes + self.text_bytes,
+            before.empty + empty,
+            before.absent + self.absent,
+            self.last_crc,
+        )
         none = np.zeros(0, np.int64)
-        files = [np.full(len(records), file) for file, records in places]
-        return np.concatenate([none, *files]), np.concatenate([none, *(records for _, records in places)])
+        files = [np.full(len(numbers), file) for file, numbers in places]
+        records = [numbers for _, numbers in places]
+        return after, np.concatenate([none, *files]), np.concatenate([none, *records])
 
 
 class _Collector:
     """Collects what is read into batches."""
 
     def __init__(self, read: Read):
-        self._read = replace(read)
-        self._batch = Batch(self._read)
-        self._size = 0
+        self._file, self._record, self._last_crc = read.file, read.record, read.last_crc
         self._missing = read.record
         """How many records of the last file of an earlier run this run has still to skip."""
+        self.batch = Batch()
+        """What has been collected."""
 
-    def add(self, file: int, first: int, texts: list[bytes], absent: Sequence[int]) -> None:
-        """Take the documents of one block; `first` is the number of its first record."""
-        read = self._read
-        seen = self._seen(file, first, len(texts))
-        if seen:
-            if not absent:  # (a null differs from an empty text)
-                self._check_last(texts[:seen])
-            absent = [index - seen for index in absent if index >= seen]
-            texts, first = texts[seen:], first + seen
-        if not texts:
-            return
-        count = len(texts)
-        records = np.arange(first, first + count, dtype=np.int64)
-        kept = texts if all(texts) else list(filter(None, texts))
-        if len(kept) < count:
-            records = records[np.fromiter(map(bool, texts), np.bool_, count)]
-            self._batch.empty += count - len(kept) - len(absent)
-            self._batch.absent += len(absent)
-        read.file, read.record = file, first - 1 + count
-        if kept:
-            read.last_crc = zlib.crc32(kept[-1])
-        self._size += sum(map(len, kept))
-        self._batch.texts += kept
-        self._batch.places.append((file, records))
-
-    def add_lines(self, file: int, lines: bytes) -> None:
-        """Take the next lines of a file as they are. What is in them is counted later."""
-        read = self._read
-        if self._missing:  # not yet past what an earlier run has taken
-            count = lines.count(b"\n") + (not lines.endswith(b"\n"))
-            seen = self._seen(file, read.record - self._missing + 1, count)
-            if self._missing:
-                return
-            if seen == count:  # (the last line of a file may have no newline to be cut at)
-                self._check_last(lines.split(b"\n"))
-                return
-            *taken, lines = lines.split(b"\n", seen)
-            self._check_last(taken)
-        if not lines:
-            return
-        kept = lines.rstrip(b"\n")
-        if kept:
-            read.last_crc = zlib.crc32(kept[kept.rfind(b"\n") + 1 :])
-        self._batch.lines = lines
-        self._batch.file = file
-        self._size += len(lines)
-
-    def _seen(self, file: int, first: int, count: int) -> int:
-        """How many records of a block an earlier run has taken."""
-        read = self._read
-        if file != read.file:
+    def add(self, block: DocumentBlock, as_lines: bool = False) -> None:
+        """Take the documents of a block; with `as_lines` as they are: what is in them is counted later."""
+        # 1. What an earlier run has taken.
+        seen, end = 0, block.first - 1 + block.count
+        if block.file == self._file:
+            seen = min(block.count, self._record - (block.first - 1))
+            self._missing = min(self._missing, max(0, self._record - end))
+        else:
             self._missing = 0
-            return 0
-        self._missing = max(0, min(self._missing, read.record - (first - 1 + count)))
-        return max(0, min(count, read.record - (first - 1)))
+        if seen and not self._missing and not block.absent:  # (a null differs from an empty text)
+            self._check_last(block.texts[:seen])
+        if seen == block.count:
+            return
+        # 2. The others.
+        batch = self.batch
+        self._file, self._record = block.file, end
+        records = np.arange(block.first + seen, end + 1)
+        if as_lines and block.lines is not None and not seen:
+            batch.lines = block.lines
+            batch.text_bytes = block.text_bytes
+            last = block.lines.rstrip(b"\n").rpartition(b"\n")[2]
+        else:
+            texts = block.texts[seen:]
+            kept = texts if all(texts) else list(filter(None, texts))
+            if len(kept) < len(texts):
+                records = records[np.fromiter(map(bool, texts), np.bool_, len(texts))]
+                absent = sum(index >= seen for index in block.absent)
+                batch.absent += absent
+                batch.empty += len(texts) - len(kept) - absent
+            batch.texts += kept
+            batch.text_bytes += sum(map(len, kept))
+            last = kept[-1] if kept else b""
+        batch.places.append((block.file, records))
+        if last:
+            self._last_crc = zlib.crc32(last)
 
     def check_complete(self) -> None:
         """Raise an error if the source ended before the place where an earlier run was interrupted."""
@@ -186,27 +164,21 @@ class _Collector:
 
     def _check_last(self, taken: list[bytes]) -> None:
         """Raise an error if the last document that an earlier run took is among these, and has changed."""
-        last = None if self._missing else next((text for text in reversed(taken) if text), None)
-        if last is not None and zlib.crc32(last) != self._read.last_crc:
+        last = next((text for text in reversed(taken) if text), None)
+        if last is not None and zlib.crc32(last) != self._last_crc:
             raise CorpusError(
                 "the texts are not those of the run that was interrupted; give the same ones in the same "
                 "order, or begin again in another folder"
             )
 
-    @property
-    def has_list(self) -> bool:
-        """Whether the batch has a list of documents, even if all of them are empty."""
-        return bool(self._batch.places)
-
     def is_full(self) -> bool:
         """Whether the batch is large enough. Lines always make a batch of their own."""
-        return self._size >= (BATCH_BYTES if self.has_list else 1)
+        return self.batch.lines is not None or self.batch.text_bytes >= BATCH_BYTES
 
     def take(self, done: int) -> Batch:
         """Return the batch, and begin another one."""
-        batch, batch.done = self._batch, done
-        self._read = replace(self._read)
-        self._batch, self._size = Batch(self._read), 0
+        batch, self.batch = self.batch, Batch()
+        batch.file, batch.record, batch.last_crc, batch.done = self._file, self._record, self._last_crc, done
         return batch
 
 
@@ -242,22 +214,14 @@ class FileSource(Source):
         documents, collector = self._documents, _Collector(read)
         documents.begin(read.file)
         for file in range(read.file, len(self.names)):
-            parts = documents.lines_of(file) if as_lines else None
-            if parts is None:
-                for block in documents.blocks_of(file):
-                    collector.add(block.file, block.first, block.texts, block.absent)
-                    if collector.is_full():
-                        yield collector.take(documents.read)
-            else:
-                for number, part in enumerate(parts):
-                    if not number and len(part) < _FEW_BYTES:  # one of many small files, perhaps
-                        collector.add(file, 1, split_lines(part, keep_newlines=False), ())
-                    else:
-                        if collector.has_list:
-                            yield collector.take(documents.read)
-                        collector.add_lines(file, part)
-                    if collector.is_full():
-                        yield collector.take(documents.read)
+            for block in documents.blocks_of(file):
+                # (A little text at the beginning of a file may be one of many small files.)
+                lines = block.lines if block.first > 1 or block.text_bytes >= _FEW_BYTES else None
+                if as_lines and lines is not None and collector.batch.places:
+                    yield collector.take(documents.read)
+                collector.add(block, as_lines and lines is not None)
+                if collector.is_full():
+                    yield collector.take(documents.read)
             if _facts(self.names[file]) != self.facts[file]:
                 raise CorpusError(
                     f"{self.names[file]}: was changed while it was read; begin again in another folder when "
@@ -299,11 +263,11 @@ class TextSource(Source):
             texts.append(_as_bytes(text, number))
             size += len(texts[-1])
             if size >= BATCH_BYTES // 4 or len(texts) >= _ITEMS:
-                collector.add(0, first, texts, absent)
+                collector.add(DocumentBlock(0, "item", first, texts, absent=absent))
                 first, texts, absent, size = number + 1, [], [], 0
                 if collector.is_full():
                     yield collector.take(number)
-        collector.add(0, first, texts, absent)
+        collector.add(DocumentBlock(0, "item", first, texts, absent=absent))
         collector.check_complete()
         yield collector.take(first - 1)
 

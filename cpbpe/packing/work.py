@@ -181,11 +181,11 @@ class Writer:
 
     def take(self, batch: Batch, encoded: Encoded) -> None:
         """Write the documents of a batch."""
-        counts, read = replace(self.counts), batch.after
+        counts = replace(self.counts)
         lengths = np.diff(encoded.offsets)
         ids = encoded.ids.astype(self._job.dtype, copy=False)
         self._encoder.count(ids if ids.dtype.kind == "u" else encoded.ids, counts)
-        files, records = batch.located(self.read, len(lengths), encoded.empty)
+        read, files, records = batch.located(self.read, len(lengths), encoded.empty)
         numbers = np.arange(self.read.number, read.number)
         rows = Rows(ids, lengths, numbers, numbers, files, records).where(lengths > 0)
         counts.documents += len(rows)

@@ -193,7 +193,7 @@ class ColumnCorpus(Corpus):
     """
 
     def __init__(self, columns: Iterable[Column], family: Family):
-        super().__init__(iter(()), **family.corpus_options)
+        super().__init__(iter(()), family.setup.spec)
         self._columns = columns
 
     def _blocks_of_items(self) -> Iterator[Block]:

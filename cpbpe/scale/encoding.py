@@ -202,7 +202,7 @@ class Dataset(Source):
                 f"the dataset ends {missing:,} rows before the place where the run was interrupted; give "
                 "the same one, or begin again in another folder"
             )
-        yield Batch(Read(record=record, last_crc=read.last_crc))
+        yield Batch(record=record, last_crc=read.last_crc)
 
 
 def packed(
@@ -235,12 +235,13 @@ def _batch(part: Part, record: int, last_crc: int) -> Batch:
     crc = part.crc_before(len(part.documents))
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(part.lengths)))
     return Batch(
-        Read(record=record, last_crc=last_crc if crc is None else crc),
         encoded=Encoded(part.ids, offsets),
         text_bytes=int(part.sizes.sum()),
         empty=len(part.empty),
         absent=len(part.absent),
         places=[(0, part.documents + (record - part.rows + 1))],
+        record=record,
+        last_crc=last_crc if crc is None else crc,
         done=record,
     )
 

@@ -22,6 +22,7 @@ from cpbpe.corpus.files import PART_BYTES, SENTENCES, shortened, shown_path, spl
 from cpbpe.corpus.find import FOR_PYARROW
 from cpbpe.corpus.records import Records, as_lines, encoded, gathered, parse_tsv
 from cpbpe.errors import TrainingError
+from cpbpe.reference.training_values import ByteCountSpec, CountSpec
 from cpbpe.spelling import advised, given
 from cpbpe.text.utf8 import is_valid_utf8
 
@@ -30,6 +31,7 @@ Source = Any
 from texts to their counts."""
 
 _ITEMS = 1 << 14
+_EVERY_LINE = CountSpec(max_sentence_length=0)
 _PATHLIKE = re.compile(
     r"\S+\.(txt|text|tsv|jsonl|ndjson|csv|parquet|arrow|feather|gz|xz|bz2|zst)", re.IGNORECASE
 )
@@ -56,17 +58,17 @@ class Block:
     newlines: int | None = None
     """The number of newlines in `lines`, set when the block is counted so that they are not counted twice."""
     part: bytes | None = None
-    """The next part of a file that is a single text. A block with a part has no sentences."""
-    ends: bool = False
-    """Whether `part` is the last one."""
+    """The next part of a file that is a single text, b"" after its last. Then there are no sentences."""
+    keep_newlines: bool = False
+    """Whether each of `lines` is a sentence with the newlines that follow it."""
 
-    def as_sentences(self, keep_newlines: bool) -> list[bytes]:
+    def as_sentences(self) -> list[bytes]:
         """The sentences, from `lines` or `sentences`."""
-        return self.sentences if self.lines is None else split_lines(self.lines, keep_newlines)
+        return self.sentences if self.lines is None else split_lines(self.lines, self.keep_newlines)
 
-    def where(self, index: int, keep_newlines: bool = False) -> str:
+    def where(self, index: int) -> str:
         """Where one of the sentences is, for people."""
-        if self.lines is not None and keep_newlines:
+        if self.lines is not None and self.keep_newlines:
             before = SENTENCES.findall(self.lines)[:index]
             index = sum(sentence.count(b"\n") for sentence in before)
         elif self.sizes is not None:
@@ -89,27 +91,24 @@ class Corpus(Files):
     def __init__(
         self,
         source: Source,
+        spec: CountSpec | ByteCountSpec = _EVERY_LINE,
         *,
+        split_lines: bool = False,
         format: str | None = None,
         field: str = "text",
         column: str | int | None = None,
-        keep_newlines: bool = False,
-        longest: int = 0,
         raw: bool = False,
-        documents: bool = False,
-        split_lines: bool = False,
     ):
-        """`longest`: lines of more bytes are not counted, so they need not be read whole; 0 for no limit.
+        """`spec`: what is counted. Lines that are too long to be counted are not read whole.
 
-        With `documents`, texts are not cut at newlines, and nothing is removed from their ends. A text file
-        is then one text, or, with `split_lines`, one for each line. In other files each record is a text.
+        For byte-level models, texts are not cut at newlines, and nothing is removed from their ends. A text
+        file is then one text, or, with `split_lines`, one for each line; in other files each record is one.
         """
         paths = _paths_in(source, raw)
         super().__init__(paths or (), format=format, field=field, column=column, raw=raw)
-        self._keep = keep_newlines or documents
-        self._documents = documents
-        self._whole_files = documents and not split_lines
-        self._longest = longest
+        self._spec = spec
+        self._keep = isinstance(spec, ByteCountSpec) or spec.keep_newlines
+        self._whole_files = spec.byte_level and not split_lines
         self._items: Any = None
         self._used = False
         if paths is None:
@@ -136,13 +135,16 @@ class Corpus(Files):
             if format in FOR_PYARROW and not self._keep:
                 yield from self._blocks_of_columns(path)
             elif format in ("text", "tsv"):
-                yield from self._blocks_of_lines(shown_path(path), self.parts_of(path), format)
+                yield from self._blocks_of_text(shown_path(path), self.parts_of(path), format)
             else:
                 yield from self._blocks_of_records(shown_path(path), self.records_of(path))
 
     # --- Files --------------------------------------------------------------------------------------
 
-    def _blocks_of_lines(self, name: str, parts_of_file: Iterator[bytes], format: str) -> Iterator[Block]:
+    def _blocks_of_text(self, name: str, parts_of_file: Iterator[bytes], format: str) -> Iterator[Block]:
+        if format == "text" and self._whole_files:
+            yield from self._parts_of_text(name, parts_of_file)
+            return
         first = 1
         left_away = 0
 
@@ -150,34 +152,34 @@ class Corpus(Files):
             nonlocal left_away
             left_away += size
 
-        if format == "text" and self._whole_files:
-            yield from self._parts_of_text(name, parts_of_file)
-            return
-        if format == "text" and self._longest:
-            parts_of_file = shortened(parts_of_file, self._longest, leave_away)
-        for lines in whole_lines(parts_of_file, self._keep and format == "text" and not self._documents):
+        keep = False
+        if format == "text" and isinstance(self._spec, CountSpec):
+            keep, longest = self._spec.keep_newlines, self._spec.max_sentence_length
+            parts_of_file = shortened(parts_of_file, longest, leave_away) if longest else parts_of_file
+        for lines in whole_lines(parts_of_file, keep):
             if first == 1:
                 self.mark(name, lines)
             if format == "text":
-                block = Block(name, first, lines, left_away=left_away)
+                block = Block(name, first, lines, left_away=left_away, keep_newlines=keep)
                 left_away = 0
                 yield block
                 first += lines.count(b"\n") if block.newlines is None else block.newlines
                 continue
             split = split_lines(lines, False)
-            sentences, counts = parse_tsv(split, partial(_place, name, first))
-            yield Block(name, first, None, sentences, counts)
+            block = Block(name, first)
+            block.sentences, block.counts = parse_tsv(split, block.where)
+            yield block
             first += len(split)
 
     def _parts_of_text(self, name: str, parts_of_file: Iterator[bytes]) -> Iterator[Block]:
-        first = True
+        last = Block(name, 1)
         for part in parts_of_file:
-            if first:
+            if last.part is None:
                 self.mark(name, part)
-            first = False
-            yield Block(name, 1, part=part)
-        if not first:
-            yield Block(name, 1, part=b"", ends=True)
+            last = Block(name, 1, part=part)
+            yield last
+        if last.part is not None:
+            yield Block(name, 1, part=b"")
 
     def _blocks_of_columns(self, path: str) -> Iterator[Block]:
         first, name = 1, shown_path(path)
@@ -196,7 +198,9 @@ class Corpus(Files):
             sentences: list[bytes] = []
             sizes: list[int] = []
             for text in texts:
-                lines = [] if text is None else [text] if self._documents else split_lines(text, self._keep)
+                lines = [] if text is None else [text]
+                if text is not None and not self._spec.byte_level:
+                    lines = split_lines(text, self._keep)
                 sentences += lines
                 sizes.append(len(lines))
             yield Block(name, first, None, sentences, sizes=sizes)
@@ -211,7 +215,7 @@ class Corpus(Files):
             if self.format in ("csv", "jsonl"):
                 yield from self._blocks_of_records(name, self.records_in(name, parts_of_file, self.format))
             else:
-                yield from self._blocks_of_lines(name, parts_of_file, self.format or "text")
+                yield from self._blocks_of_text(name, parts_of_file, self.format or "text")
             return
         counted = isinstance(self._items, Mapping)
         sentences: list[bytes] = []
@@ -231,9 +235,10 @@ class Corpus(Files):
             yield self._item_block(first, sentences, counts if counted else None)
 
     def _item_block(self, first: int, sentences: list[bytes], counts: list[int] | None) -> Block:
+        block = Block("item", first, None, sentences, counts)
         if self.format == "tsv":
-            sentences, counts = parse_tsv(sentences, lambda index: f"item {first + index}")
-        return Block("item", first, None, sentences, counts)
+            block.sentences, block.counts = parse_tsv(sentences, block.where)
+        return block
 
     def _checked_text(self, item: object, number: int) -> bytes:
         if isinstance(item, str):
@@ -282,23 +287,14 @@ def _read_all(file: Any, name: str) -> Iterator[bytes]:
                 raise
             raise TrainingError(f"{name}: cannot be read to its end: {error}") from error
         if isinstance(part, str):
-            at = lines
+            where = partial("{}: the text after line {}".format, name, lines)
             lines += part.count("\n")
-            part = encoded(part, partial(_after_line, name, at))
+            part = encoded(part, where)
         if not isinstance(part, bytes):
             raise TypeError(f"the source's read() gives {type(part).__name__}, not bytes or str")
         if not part:
             return
         yield part
-
-
-def _after_line(name: str, line: int) -> str:
-    return f"{name}: the text after line {line}"
-
-
-def _place(name: str, first: int, index: int) -> str:
-    """Where a line of a file is."""
-    return f"{name}:{first + index}"
 
 
 # --- What the source is ---------------------------------------------------------------------------
@@ -379,25 +375,25 @@ class Broken:
         """How many there are."""
         return sum(file.sentences for file in self._files.values())
 
-    def add(self, block: Block, number: int, keep_newlines: bool) -> None:
+    def add(self, block: Block, number: int) -> None:
         """Record that this many sentences of a block are broken."""
         known = self._files.get(block.name)
         if known is not None:
             known.sentences += number
             return
-        sentences = enumerate(block.as_sentences(keep_newlines))
+        sentences = enumerate(block.as_sentences())
         broken = ((index, text) for index, text in sentences if not is_valid_utf8(text))
         index, text = next(broken, (0, b""))
-        where = block.name if block.part is not None else block.where(index, keep_newlines)
+        where = block.name if block.part is not None else block.where(index)
         self._files[block.name] = _BrokenFile(number, where, text)
 
-    def look(self, block: Block, sentences: list[bytes], keep_newlines: bool) -> None:
+    def look(self, block: Block, sentences: list[bytes]) -> None:
         """Record the broken sentences of a block that is sampled from, because no counter sees all of it."""
         if block.lines is not None and is_valid_utf8(block.lines):
             return
         number = sum(not is_valid_utf8(sentence) for sentence in sentences)
         if number:
-            self.add(block, number, keep_newlines)
+            self.add(block, number)
 
     def warnings(self) -> list[str]:
         """The warnings about these sentences."""

@@ -248,7 +248,6 @@ class _Counting:
                 raise TrainingError(f"{named('pattern')}: {error}") from None
             raise
         spec = setup.spec
-        self._keep = isinstance(spec, CountSpec) and spec.keep_newlines
         self._longest = spec.max_sentence_length if isinstance(spec, CountSpec) else 0
         self._reserved = isinstance(spec, CountSpec) and spec.skip_reserved
         self._pretokenizer = pretokenizer
@@ -299,10 +298,9 @@ class _Counting:
 
     def count(self, block: Block) -> None:
         """Count a block, and record where the examples of left out sentences are."""
-        keep = self._keep
         if block.part is not None:
             self.counter.add_part(block.part, self._threads)
-            if block.ends:
+            if not block.part:
                 self.counter.end_text(self._threads)
         elif self._pretokenizer is not None:
             self._pretokenize(block)
@@ -312,16 +310,16 @@ class _Counting:
             self.counter.add(block.sentences, block.counts, self._threads)
         self._left_away += block.left_away
         tallies = self.counter.tallies()
-        if block.lines and not keep:
+        if block.lines and not block.keep_newlines:
             # Counting newlines again in Python would take a tenth of the time that counting the words takes.
             block.newlines = tallies.sentences - self._counted - (not block.lines.endswith(b"\n"))
         if tallies.broken > self._broken_before and block.name != _SAMPLED:
-            self.broken.add(block, tallies.broken - self._broken_before, keep)
+            self.broken.add(block, tallies.broken - self._broken_before)
         self._broken_before = tallies.broken
         for reason, skipped in tallies.skipped.items():
             for index, (number, _) in enumerate(skipped.examples):
                 if number >= self._counted and (reason, index) not in self._places:
-                    self._places[reason, index] = block.where(number - self._counted, keep)
+                    self._places[reason, index] = block.where(number - self._counted)
         self._counted = tallies.sentences
 
     def reading(self) -> Reading:
@@ -353,8 +351,8 @@ class _Counting:
         return replace(sampling + counted, sentences=sampling.sentences, bytes=sampling.bytes)
 
     def _choose(self, block: Block, sample: Sample) -> bool:
-        sentences = block.as_sentences(self._keep)
-        self.broken.look(block, sentences, self._keep)
+        sentences = block.as_sentences()
+        self.broken.look(block, sentences)
         for index, sentence in enumerate(sentences):
             size = len(sentence) + (block.left_away if index == 0 else 0)
             self._sentences += 1
@@ -371,19 +369,19 @@ class _Counting:
         examples = skipped.examples
         if len(examples) < EXAMPLES:
             text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
-            examples = (*examples, Example(block.where(index, self._keep), text))
+            examples = (*examples, Example(block.where(index), text))
         self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + size, examples)
 
     def _pretokenize(self, block: Block) -> None:
         assert self._pretokenizer is not None
-        sentences = block.as_sentences(self._keep)
+        sentences = block.as_sentences()
         texts: list[bytes] = []  # with BOUNDARY between their chunks
         counts: list[int] = []
         for index, prepared in enumerate(self.counter.prepare(sentences)):
             if prepared is None:
                 continue
             text = prepared.decode()
-            joined = self._chunked(text, partial(block.where, index, self._keep))
+            joined = self._chunked(text, partial(block.where, index))
             if joined:
                 texts.append(joined)
                 counts.append(block.counts[index] if block.counts else 1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import importing, kept
@@ -73,8 +72,6 @@ class Family:
 
     setup: CountSetup
     """What is counted."""
-    corpus_options: Mapping[str, Any]
-    """How `Corpus` reads the source."""
     learn_spec: LearnSpec | ByteLearnSpec
     """What is learned."""
     byte_pieces: int
@@ -164,10 +161,6 @@ class SentencePieceFamily(Family):
         self.special = options.special_pieces()
         self.byte_pieces = sum(type == PieceType.BYTE for _, type in self.special.values())
         self.special_texts = tuple(text for text, type in self.special.values() if type != PieceType.BYTE)
-        self.corpus_options = {
-            "keep_newlines": options.keep_newlines,
-            "longest": options.max_sentence_length,
-        }
         limits = PieceLimits(**{name: getattr(options, name) for name in PieceLimits.__dataclass_fields__})
         size = options.input_sentence_size
         # The first sentences of a corpus do not depend on a seed.
@@ -372,7 +365,6 @@ class ByteFamily(Family):
     def __init__(self, options: ByteTrainOptions):
         super().__init__(options)
         self.byte_pieces, self.special_texts = BYTES, tuple(options.special_tokens)
-        self.corpus_options = {"documents": True, "split_lines": options.split_lines}
         splitter = options.splitter
         pattern = splitter.pattern if splitter is not None else ""
         spec = ByteCountSpec(pattern, ordered=options.ties == "minbpe")

@@ -216,7 +216,7 @@ def too_long(reading: Reading, family: Family) -> list[str]:
         return []
     return [
         f"{long.bytes / reading.bytes:.0%} of the corpus is in {reading.unit}s of more than "
-        f"{family.corpus_options['longest']} bytes "
+        f"{getattr(family.options, 'max_sentence_length', 0)} bytes "
         f"and was left out; give a larger {named('max_sentence_length')}, or 0 for no limit"
     ]
 

@@ -60,11 +60,12 @@ class ReadingOptions(NamedTuple):
         """The source, ready to be read in this way."""
         return Corpus(
             source,
+            family.setup.spec,
+            split_lines=family.setup.split_lines,
             format=self.format,
             field=self.field,
             column=self.column,
             raw=self.raw,
-            **family.corpus_options,
         )
 
 

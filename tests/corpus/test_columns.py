@@ -32,7 +32,7 @@ def texts(rng: random.Random) -> list[bytes | None]:
 
 
 def sentences(corpus: Corpus) -> list[bytes]:
-    return [sentence for block in corpus.blocks() for sentence in block.as_sentences(False)]
+    return [sentence for block in corpus.blocks() for sentence in block.as_sentences()]
 
 
 def test_lines_of_documents() -> None:

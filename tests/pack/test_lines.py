@@ -1,6 +1,5 @@
 """Lines that go to the engine without an object for each: the ids of the lines in a list, on both engines."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,12 +41,12 @@ def test_lines_of_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("a.txt").write_bytes(b"one\ntwo\n\nthree four five\nsix")
     Path("b.jsonl").write_bytes(b'{"text": "x"}\n')
     documents = Documents(["a.txt", "b.jsonl"])
-    lines = documents.lines_of(0)
-    assert lines is not None
-    assert b"".join(lines) == Path("a.txt").read_bytes()
-    assert documents.lines_of(1) is None
-    assert Documents("a.txt", whole=True).lines_of(0) is None
+    blocks = list(documents.blocks_of(0))
+    assert b"".join(block.lines or b"" for block in blocks) == Path("a.txt").read_bytes()
+    assert [block.count for block in blocks] == [len(block.texts) for block in blocks] == [1, 2, 1, 1]
     assert documents.read == Path("a.txt").stat().st_size
+    for others in (documents.blocks_of(1), Documents("a.txt", whole=True).blocks()):
+        assert [block.lines for block in others] == [None]
 
 
 @pytest.mark.parametrize("few", [1, 1 << 18])
@@ -71,8 +70,7 @@ def test_every_place_to_go_on_from(
             if batch.lines is not None:
                 kept = [line for line in batch.lines.split(b"\n") if line]
                 empty = engine.encode_lines(batch.lines, 1)[2]
-            batch.located(read, len(kept), empty)
-            read = replace(batch.after)
+            read, *_ = batch.located(read, len(kept), empty)
             found.append((read, kept))
         return found
 

@@ -18,6 +18,7 @@ import pytest
 from cpbpe import TrainingError
 from cpbpe.corpus import files as corpus_files
 from cpbpe.corpus.files import split_lines, whole_lines
+from cpbpe.reference.training_values import CountSpec
 from cpbpe.training.corpus import Corpus
 
 LINES = ["first line", "", "zweite Zeile, länger", "三", "tab\tinside", "ends in return\r", "last"]
@@ -43,10 +44,9 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def sentences(source: Any, **settings: Any) -> list[bytes]:
-    corpus = Corpus(source, **settings)
-    keep = settings.get("keep_newlines", False)
-    return [sentence for block in corpus.blocks() for sentence in block.as_sentences(keep)]
+def sentences(source: Any, keep_newlines: bool = False, **settings: Any) -> list[bytes]:
+    corpus = Corpus(source, CountSpec(max_sentence_length=0, keep_newlines=keep_newlines), **settings)
+    return [sentence for block in corpus.blocks() for sentence in block.as_sentences()]
 
 
 EXPECTED = [line.encode() for line in LINES]
@@ -103,7 +103,7 @@ def test_parquet(tmp_path: Path) -> None:
         column = pyarrow.array(values, pyarrow.string()).cast(type)
         parquet.write_table(pyarrow.table({"id": [1, 2, 3, 4], "body": column}), path)
         corpus = Corpus(path, column="body")
-        found = [sentence for block in corpus.blocks() for sentence in block.as_sentences(False)]
+        found = [sentence for block in corpus.blocks() for sentence in block.as_sentences()]
         assert found == [b"one", b"two", "drei 🦙".encode()]
         assert corpus.nulls == 1
         assert corpus.read == corpus.total == path.stat().st_size
@@ -215,10 +215,10 @@ def test_where_a_sentence_stands() -> None:
     text = b"a\nb\n\nc\n"
     (block,) = Corpus(io.BytesIO(text)).blocks()
     assert [block.where(index) for index in range(4)] == ["file:1", "file:2", "file:3", "file:4"]
-    block, last = Corpus(io.BytesIO(text), keep_newlines=True).blocks()
-    assert [block.where(0, True), block.where(1, True), last.where(0, True)] == ["file:1", "file:2", "file:4"]
-    block, last = Corpus(io.BytesIO(b"a\n\nb\nc\n"), keep_newlines=True).blocks()
-    assert [block.where(0, True), block.where(1, True), last.where(0, True)] == ["file:1", "file:3", "file:4"]
+    block, last = Corpus(io.BytesIO(text), CountSpec(keep_newlines=True)).blocks()
+    assert [block.where(0), block.where(1), last.where(0)] == ["file:1", "file:2", "file:4"]
+    block, last = Corpus(io.BytesIO(b"a\n\nb\nc\n"), CountSpec(keep_newlines=True)).blocks()
+    assert [block.where(0), block.where(1), last.where(0)] == ["file:1", "file:3", "file:4"]
 
 
 def test_where_a_record_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
