@@ -158,8 +158,9 @@ class Tokenizer:
         """
         if type(text) is not str:
             text = checked_text(text, "encode")
-        if not options and self._encoder is not None:
-            return self._encoder.encode(text)
+        encoder = self._encoder
+        if not options and encoder is not None:
+            return encoder.encode(text)
         plan = self._plans.encode(options, "encode")
         return plan.encoder.encode(text, plan.ends, plan.dropout)
 
@@ -239,8 +240,9 @@ class Tokenizer:
         ['▁Hi', '▁', '你', '好', '▁', '<0xF0>', '<0x9F>', '<0xA6>', '<0x99>']
         """
         given = text if type(text) is str else checked_text(text, "encode_pieces")
-        if not options and self._encoder is not None:
-            return self._encoder.encode_pieces(given)
+        encoder = self._encoder
+        if not options and encoder is not None:
+            return encoder.encode_pieces(given)
         return calls.encode_pieces(self._facts, self._plans.encode(options, "encode_pieces"), given)
 
     tokenize = encode_pieces
@@ -304,8 +306,9 @@ class Tokenizer:
         3
         """
         given = text if type(text) is str else checked_text(text, "count")
-        if not options and self._encoder is not None:
-            return self._encoder.count(given)
+        encoder = self._encoder
+        if not options and encoder is not None:
+            return encoder.count(given)
         return calls.count(self._plans.encode(options, "count"), given)
 
     @described(ENCODE)
@@ -324,7 +327,8 @@ class Tokenizer:
     def normalize(self, text: AnyText) -> AnyText:
         """The text as it is cut into pieces, `▁Hello▁world`: `str` for `str`, `bytes` for `bytes`."""
         given: Any = text if type(text) is str else checked_text(text, "normalize")
-        return cast(AnyText, self._engine.normalize(given))
+        normalized: AnyText = self._engine.normalize(given)
+        return normalized
 
     @described(ENCODE)
     def truncate(self, text: AnyText, max_tokens: int, **options: Unpack[EncodeOptions]) -> AnyText:

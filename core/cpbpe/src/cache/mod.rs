@@ -106,13 +106,6 @@ impl Default for BatchLookup {
     }
 }
 
-impl BatchLookup {
-    /// Forget the chunks.
-    pub fn clear(&mut self) {
-        self.rest_count = 0;
-    }
-}
-
 /// Words of a text whose entries have been read, and the singles before each of them.
 #[derive(Clone, Copy)]
 pub struct Found<'a, S> {

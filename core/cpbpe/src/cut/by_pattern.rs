@@ -56,16 +56,6 @@ impl Default for PatternWords {
 }
 
 impl PatternWords {
-    /// Become an empty batch at the beginning of the text.
-    pub fn clear(&mut self) {
-        (self.count, self.first, self.end) = (0, 0, 0);
-    }
-
-    /// Whether this is an empty batch. (It has no text that could be read.)
-    pub fn is_before(&self) -> bool {
-        self.end == self.first
-    }
-
     /// Collect words from the chunks that begin at `begin` and end at `ends`, counted from `base`, until there are
     /// enough. `inside` says whether an earlier batch has some parts of the first chunk; on return it says so about the
     /// next chunk. Returns how many chunks are complete.

@@ -12,7 +12,7 @@ use crate::cache::{
 };
 use crate::cut::by_pattern::{Cut, PatternCutter, PatternWords};
 use crate::cut::keys::{Part, Parts};
-use crate::cut::words::{is_cut, Cutter, Words};
+use crate::cut::words::{is_cut, Cutter, Words, FIRST};
 use crate::cut::{by_pattern, words};
 use crate::encode::output::{IdSink, Output};
 use crate::error::Halt;
@@ -98,6 +98,15 @@ struct Pending<W> {
     lookup: BatchLookup,
 }
 
+impl<W: Default> Pending<W> {
+    /// No words. (By a call, so that the calls that find some on the heap need no room for them on the stack.)
+    #[cold]
+    #[inline(never)]
+    fn new() -> Box<Pending<W>> {
+        Box::default()
+    }
+}
+
 /// The words of a batch.
 struct Batch<W> {
     words: W,
@@ -113,8 +122,6 @@ impl<W: Default> Default for Batch<W> {
 
 /// The words of a batch, as they come from a `WordSource`.
 trait WordBatch: Default {
-    /// Become an empty batch at the beginning of the text.
-    fn clear(&mut self);
     /// How many words there are.
     fn count(&self) -> usize;
     /// Make the keys of the words, with the singles before each, and prefetch the lines of the cache that they lead to.
@@ -186,8 +193,6 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
         self.out.reserve_ids(self.source.length() * self.vocab.ids_per_byte + cache::SPARE)?;
         let Pending { batches: [now, before], lookup } = pending;
         let (mut now, mut before) = (now, before);
-        before.words.clear();
-        lookup.clear();
         let mut batches = 0;
         // 1. Cut this batch, make its keys, and prefetch their lines of the cache.
         while self.source.next(machine, &mut now.words)? {
@@ -197,12 +202,17 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
             }
             now.words.make_keys(text, &mut now.keys, self.cache.homes());
             // 2. Append the ids of the batch before, whose entries have arrived.
-            S::append(self, machine, text, before, lookup)?;
+            if batches > 1 {
+                S::append(self, machine, text, before, lookup)?;
+            }
             // 3. Read the entries of this one.
             self.cache.find(machine, &now.keys[..now.words.count()], lookup);
             std::mem::swap(&mut now, &mut before);
         }
-        S::append(self, machine, text, before, lookup)
+        if batches > 0 {
+            S::append(self, machine, text, before, lookup)?;
+        }
+        Ok(())
     }
 
     /// Append the ids of the words of a batch, and of the singles between them.
@@ -320,9 +330,9 @@ impl WordSource for CompactSource<'_> {
                 encoder.append_words(text, batch, lookup, Ids::<SOME>(&ids[1..]))
             } else if machine.vector().is_some() {
                 // (They begin in the batch, or with the byte before it. If there are none, their place means nothing.)
-                let first = Ids::<FEW>(&words.ids[(words.singles_begin + 1).saturating_sub(words.first)..]);
+                let first = Ids::<FEW>(&words.ids[(words.singles_begin + FIRST).saturating_sub(words.first)..]);
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
-                encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[1..]))
+                encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[FIRST..]))
             } else {
                 let source = Bytes { text: &text[words.first..], ids: &encoder.source.cutter.joinable.singles.ids };
                 let first = Bytes { text: &text[words.singles_begin..], ..source };
@@ -348,10 +358,6 @@ impl WordSource for CompactSource<'_> {
 }
 
 impl WordBatch for Words {
-    fn clear(&mut self) {
-        Words::clear(self);
-    }
-
     #[inline(always)]
     fn count(&self) -> usize {
         self.count
@@ -407,45 +413,42 @@ pub fn encode_compact<O: Output>(
     out: &mut O,
 ) -> Result<bool, Halt> {
     let Buffers { cache, padded, chunk, pending, .. } = buffers;
-    let pending = pending.get_or_insert_with(Box::default);
+    let pending = pending.get_or_insert_with(Pending::new);
     let before = out.mark();
-    // Encode the first `length` bytes of a text, after which `PAD` more bytes can be read. Returns false if it is not
-    // compact.
-    let mut encode = |padded: &[u8], length: usize| {
+    // 1. The head of the text, with its prefix, and the tail, with its padding, are copied. The text between them is
+    //    used in place. A short text is all head.
+    let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| is_cut(joinable, text, at));
+    let (mut head, mut tail) = (text.len(), text.len());
+    if text.len() > SMALL {
+        let first = if prefix { last_cut(1, SMALL) } else { Some(0) };
+        let last = last_cut(text.len() - SMALL + 1, text.len() - PAD + 1);
+        if let (Some(first), Some(last)) = (first, last) {
+            (head, tail) = if first <= last { (first, last) } else { (head, tail) };
+        }
+    }
+    // 2. Encode the parts. (In a closure, the encoder would be built from variables in memory: that took a fifth of the
+    //    time of a short text.)
+    let mut at = 0;
+    while at < text.len() {
+        let begin = at;
+        let (padded, length) = if head <= begin && begin < tail {
+            at = tail;
+            (&text[begin..], tail - begin)
+        } else {
+            at = if begin < head { head } else { text.len() };
+            let length = copy_padded(padded, prefix && begin == 0, &text[begin..at])?;
+            (&padded[..], length)
+        };
         debug_assert!(padded.len() >= length + PAD);
         let source = CompactSource { cutter: Cutter::new(vocab, joinable, padded, length), is_compact: true };
         let mut encoder = Encoder { vocab, source, check, cache: &mut *cache, chunk: &mut *chunk, out: &mut *out };
         encoder.run(padded, pending)?;
-        Ok(encoder.source.is_compact)
-    };
-    // The head of the text, with its prefix, and the tail, with its padding, are copied. The text between them is used
-    // in place.
-    let last_cut = |from: usize, to: usize| (from..to).rev().find(|&at| is_cut(joinable, text, at));
-    let (head, tail) = if text.len() <= SMALL {
-        (None, None)
-    } else {
-        (if prefix { last_cut(1, SMALL) } else { Some(0) }, last_cut(text.len() - SMALL + 1, text.len() - PAD + 1))
-    };
-    let done = match (head, tail) {
-        (Some(head), Some(tail)) if head <= tail => {
-            let mut done = true;
-            if prefix {
-                let length = copy_padded(padded, true, &text[..head])?;
-                done = encode(padded, length)?;
-            }
-            done = done && encode(&text[head..], tail - head)?;
-            let length = copy_padded(padded, false, &text[tail..])?;
-            done && encode(padded, length)?
+        if !encoder.source.is_compact {
+            out.reset(before);
+            return Ok(false);
         }
-        _ => {
-            let length = copy_padded(padded, prefix, text)?;
-            encode(padded, length)?
-        }
-    };
-    if !done {
-        out.reset(before);
     }
-    Ok(done)
+    Ok(true)
 }
 
 /// Copy a text, with a space in front of it if `prefix`, and pad it. Returns its length without the padding.
@@ -485,9 +488,6 @@ impl WordSource for PatternCutter<'_> {
         batch: &Batch<PatternWords>,
         lookup: &mut BatchLookup,
     ) -> Result<(), Halt> {
-        if batch.words.is_before() {
-            return Ok(());
-        }
         let singles = Bytes { text: batch.words.text(text), ids: &encoder.source.byte_level.ids };
         // SAFETY: `run_on` made room. The text of a batch is padded.
         unsafe { encoder.append_words(text, batch, lookup, singles) }
@@ -508,10 +508,6 @@ impl WordSource for PatternCutter<'_> {
 }
 
 impl WordBatch for PatternWords {
-    fn clear(&mut self) {
-        PatternWords::clear(self);
-    }
-
     #[inline(always)]
     fn count(&self) -> usize {
         self.count

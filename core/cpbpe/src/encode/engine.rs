@@ -380,6 +380,7 @@ impl Engine {
     }
 
     /// Append the ids of a text to `scratch.ids`, with merges skipped at random.
+    #[inline(never)] // so that a call without it needs no memory for its variables
     pub fn sample(
         &self,
         (text, valid): Input,
