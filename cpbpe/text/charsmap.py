@@ -219,8 +219,10 @@ class Charsmap:
         *,
         follow_empty: bool = False,
         shortest_first: bool = False,
+        begin: bytes = b"",
     ) -> Iterator[tuple[bytes, bytes]]:
         """All rules: each key and its replacement, in the order of the keys or with the shortest keys first.
+        Of other keys than those that begin with `begin`, nothing is visited.
 
         ModelError where the walk has visited `max_nodes` nodes, or comes to a key that is longer than
         `max_length`: a crafted charsmap may have cycles. (Every 256 bytes of a key count as one node more,
@@ -228,12 +230,18 @@ class Charsmap:
         are such cycles, but are passed over; with `follow_empty` they are followed, which ends in an error.
 
         >>> from cpbpe.text.charsmap_build import charsmap_from_rules
-        >>> list(Charsmap(charsmap_from_rules([("ab", "c"), ("a", "")])).rules(max_nodes=100))
-        [(b'a', b''), (b'ab', b'c')]
+        >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("a", ""), ("b", "")]))
+        >>> list(charsmap.rules(max_nodes=100, begin=b"a")), list(charsmap.rules(100, begin=b"c"))
+        ([(b'a', b''), (b'ab', b'c')], [])
         """
+        node: int | None = _ROOT
+        for first in begin:
+            node = None if node is None else self._child(node, first)
+        if node is None:
+            return
         units = self._units
         below: dict[int, list[tuple[bytes, int]]] = {}  # shared nodes are visited again and again
-        waiting = deque([(b"", _ROOT)])
+        waiting = deque([(begin, node)])
         take = waiting.popleft if shortest_first else waiting.pop
         while waiting:
             key, node = take()
@@ -252,33 +260,6 @@ class Charsmap:
                 below[node] = children = children if shortest_first else children[::-1]
             for byte, child in children:
                 waiting.append((key + byte, child))
-
-    def keys_beginning_with(self, begin: bytes, max_nodes: int) -> list[bytes]:
-        """Return the keys that begin with these bytes; a ModelError after `max_nodes` nodes.
-
-        >>> from cpbpe.text.charsmap_build import charsmap_from_rules
-        >>> charsmap = Charsmap(charsmap_from_rules([("ab", "c"), ("abcd", ""), ("b", "")]))
-        >>> charsmap.keys_beginning_with(b"a", 100), charsmap.keys_beginning_with(b"c", 100)
-        ([b'ab', b'abcd'], [])
-        """
-        node: int | None = _ROOT
-        for byte in begin:
-            node = None if node is None else self._child(node, byte)
-        found: list[bytes] = []
-        waiting = [] if node is None else [(begin, node)]
-        while waiting:
-            key, at = waiting.pop()
-            max_nodes -= 1
-            if max_nodes < 0:
-                raise ModelError("the charsmap's rules have no end; no compiler makes such a charsmap")
-            if self._units[at] & _ENDS_KEY:
-                found.append(key)
-            waiting += [
-                (key + bytes((byte,)), child)
-                for byte, child in self._children(at)[::-1]
-                if self._units[child]
-            ]
-        return found
 
     def longest_key(self, limit: int, *, follow_empty: bool = False) -> int | None:
         """The length of the longest key in bytes; None if it is greater than `limit`, or if there is no end.

@@ -29,10 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from cpbpe.lazy import importing
-from cpbpe.text.charsmap import NAMES
-
-MAX_MATCHES = 32
-"""At most 31 keys may be beginnings of one another: sentencepiece has no room for 32 matches at one place."""
+from cpbpe.text.charsmap import MAX_MATCHES, NAMES
 
 _BLOCK = 256
 """Units are made in blocks of this size."""
@@ -130,7 +127,7 @@ def _compiled(rules: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> bytes
     keys: dict[bytes, int] = {}
     for source, position in sorted((_utf8(source), positions[target]) for source, target in rules):
         keys.setdefault(source.partition(b"\0")[0], position)
-    for key in keys:
+    for key in keys:  # sentencepiece has no room for so many matches at one place
         if (
             len(key) >= MAX_MATCHES
             and sum(key[:end] in keys for end in range(1, len(key) + 1)) >= MAX_MATCHES

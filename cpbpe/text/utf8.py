@@ -81,15 +81,7 @@ def repair(text: bytes) -> bytes:
     >>> repair(b"a\xe2\x96!").decode()
     'a��!'
     """
-    with suppress(UnicodeDecodeError):
-        return text.decode().encode()
-    repaired = bytearray()
-    at = 0
-    while at < len(text):
-        character = valid_character(text, at)
-        repaired += character or REPLACEMENT
-        at += len(character or b"?")
-    return bytes(repaired)
+    return text_of(text).encode()
 
 
 def text_of(data: bytes) -> str:
@@ -98,10 +90,7 @@ def text_of(data: bytes) -> str:
     >>> text_of("é".encode()), text_of(b"\xc3")
     ('é', '�')
     """
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return repair(data).decode()
+    return data.decode(errors=_ONE_FOR_EACH)
 
 
 def _one_for_each(error: UnicodeError) -> tuple[str, int]:

@@ -429,7 +429,7 @@ class _Continuations:
             begin = text[at:]
             keys = self._shape.user_defined.beginning_with(begin)
             if self._shape.charsmap is not None:
-                keys += self._shape.charsmap.keys_beginning_with(begin, _MAX_RULES)
+                keys += [key for key, _ in self._shape.charsmap.rules(_MAX_RULES, begin=begin)]
             for key in keys:
                 more = key[len(begin) :]
                 if more and self._ends_in_one_unit(more):

@@ -35,17 +35,17 @@ from cpbpe.lazy import kept
 from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of, shown, symbols
 from cpbpe.model.formats.tokenizer_json.merging import MAX_USER_DEFINED_MATCHES, absent_character
 from cpbpe.model.formats.values import Difference, described
-from cpbpe.model.pair_ranks import Rank, by_text, merged, pairs_that_make, shortest_first
+from cpbpe.model.pair_ranks import Rank, by_text, pairs_that_make, shortest_first
 from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.unicode_forms import NOT_IN_FORM
-from cpbpe.text.utf8 import from_letters, is_spelled, to_letters
+from cpbpe.text.utf8 import from_letters, is_spelled, is_valid_utf8, to_letters
 
 SPACE = "▁"
 _ZEROS = (0, -(1 << 31))
 """The bits of the two zeros."""
-_ENDS = frozenset([
+ENDS = frozenset([
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
     "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
     "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<|fim_prefix|>",
@@ -91,68 +91,14 @@ class LlamaCpp:
         self.spec = spec
         self.types = spec.pieces.types
         self.texts = [text.decode(errors="surrogateescape") for text in spec.pieces.texts]
+        self.broken = {
+            text for text, data in zip(self.texts, spec.pieces.texts, strict=True) if not is_valid_utf8(data)
+        }
+        """Texts that stand for bytes that are not UTF-8, which no original text contains."""
         self.ids = {text: id for id, text in enumerate(self.texts) if text != "\0"}
 
-    # --- Ids -------------------------------------------------------------------------------------
-
-    def encode(self, text: str) -> list[int] | None:
-        """Return the ids that llama.cpp gives to a text; None if it stops the program.
-
-        >>> from cpbpe.model.spec import Pieces
-        >>> names = ["<unk>", "a", "▁", "▁a"]
-        >>> types = [PieceType.UNKNOWN] + [PieceType.NORMAL] * 3
-        >>> spec = ModelSpec(Pieces.of_lists([name.encode() for name in names], [0, 0, 0, 0], types))
-        >>> LlamaCpp(spec).encode("a a"), LlamaCpp(spec).encode("b")
-        ([3, 3], None)
-        """
-        ids: list[int] = []
-        after_special = True
-        for part in self._cut(text):
-            if isinstance(part, int):
-                ids.append(part)
-                after_special = True
-                continue
-            prefix = " " if after_special and self.spec.normalizer.add_dummy_prefix else ""
-            after_special = False
-            for symbol in merged((prefix + part).replace(" ", SPACE), by_text(self._all_ranks)):
-                found = self._ids_of(symbol)
-                if found is None:
-                    return None
-                ids += found
-        return ids
-
-    def _ids_of(self, symbol: str) -> list[int] | None:
-        if symbol in self._all_ranks:
-            return [self.ids[symbol]]
-        found = [self.ids.get(f"<0x{byte:02X}>", self.ids.get(chr(byte))) for byte in symbol.encode()]
-        return None if None in found else [id for id in found if id is not None]
-
-    def _cut(self, text: str) -> list[str | int]:
-        """Return the parts of the text between USER_DEFINED pieces, and the ids of these, in order."""
-        parts: list[str | int] = [text] if text else []
-        for form, id in self.cut_out:
-            new: list[str | int] = []
-            for part in parts:
-                if isinstance(part, int) or form not in part:
-                    new.append(part)
-                    continue
-                for place, rest in enumerate(part.split(form)):
-                    new += [id] * (place > 0) + ([rest] if rest else [])
-            parts = new
-        return parts
-
     @kept
-    def cut_out(self) -> list[tuple[str, int]]:
-        """The USER_DEFINED pieces as original text spells them, the longest first, with their ids."""
-        forms = [
-            (text.replace(SPACE, " "), id)
-            for id, text in enumerate(self.texts)
-            if self.types[id] == PieceType.USER_DEFINED and text not in _ENDS and not _is_broken(text)
-        ]
-        return sorted(forms, key=lambda row: -_size(row[0]))
-
-    @kept
-    def _all_ranks(self) -> dict[str, float]:
+    def all_ranks(self) -> dict[str, float]:
         """The ranks of the pieces that text may become. The highest score has the lowest rank.
 
         USER_DEFINED pieces with a space are left out: the file has them unescaped, so escaped text, which has
@@ -163,30 +109,22 @@ class LlamaCpp:
             text: -scores[id]
             for text, id in self.ids.items()
             if " " not in text
-            and not _is_broken(text)
+            and text not in self.broken
             and not (SPACE in text and self.types[id] == PieceType.USER_DEFINED)
         }
 
     @kept
     def ranks(self) -> dict[str, float]:
         """The same without pieces that contain a USER_DEFINED one, because that is cut out before."""
-        ranks = self._all_ranks
-        if self.user_defined:
-            ranks = {text: rank for text, rank in ranks.items() if not self.holds_user_defined(text)}
-        return ranks
+        if not self.user_defined:
+            return self.all_ranks
+        finder = Finder(text.encode() for text in self.user_defined)
+        return {text: rank for text, rank in self.all_ranks.items() if finder.split(text.encode()) is None}
 
     @kept
     def rank(self) -> Rank:
         """The rank of two neighbours."""
         return by_text(self.ranks)
-
-    def holds_user_defined(self, text: str) -> bool:
-        """Whether a text contains a USER_DEFINED piece."""
-        return self._finder.split(text.encode()) is not None
-
-    @kept
-    def _finder(self) -> Finder:
-        return Finder(text.encode(errors="surrogateescape") for text in self.user_defined)
 
     @kept
     def user_defined(self) -> list[str]:
@@ -194,7 +132,7 @@ class LlamaCpp:
         return [
             text
             for id, text in enumerate(self.texts)
-            if self.types[id] == PieceType.USER_DEFINED and not _is_broken(text)
+            if self.types[id] == PieceType.USER_DEFINED and text not in self.broken
         ]
 
     # --- Differences -----------------------------------------------------------------------------
@@ -206,15 +144,6 @@ class LlamaCpp:
 
     def differences(self) -> Iterator[Difference]:
         """Yield the reasons why some texts get other ids."""
-        yield from self._of_normalizing()
-        if not self.spec.byte_fallback:
-            reason = "llama.cpp stops the program where a character is unknown, as there are no BYTE pieces"
-            yield Difference(reason, self.absent)
-        yield from self._of_user_defined()
-        yield from self.of_types("llama.cpp")
-        yield from self.of_scores("llama.cpp")
-
-    def _of_normalizing(self) -> Iterator[Difference]:
         rules = self.spec.normalizer
         if rules.charsmap:
             yield Difference(f"llama.cpp does not apply the rules {rules.name or 'of the normalizer'!r}")
@@ -224,10 +153,16 @@ class LlamaCpp:
             yield Difference("llama.cpp has no prefix at the end of a text", "a")
         if not rules.escape_whitespaces:
             yield Difference("llama.cpp always writes spaces as ▁", "a b")
+        if not self.spec.byte_fallback:
+            reason = "llama.cpp stops the program where a character is unknown, as there are no BYTE pieces"
+            yield Difference(reason, self.absent)
+        yield from self._of_user_defined()
+        yield from self.of_types("llama.cpp")
+        yield from self.of_scores("llama.cpp")
 
     def _of_user_defined(self) -> Iterator[Difference]:
         types = zip(self.texts, self.types, strict=True)
-        if any(type == PieceType.USER_DEFINED and _is_broken(text) for text, type in types):
+        if any(text in self.broken for text, type in types if type == PieceType.USER_DEFINED):
             yield Difference(
                 "llama.cpp does not find USER_DEFINED pieces that are not UTF-8 inside characters"
             )
@@ -240,45 +175,41 @@ class LlamaCpp:
             )
             text = f"a{shortest.replace(SPACE, ' ')}a"
             yield Difference(f"{reason}, each with a prefix", text)
-        if looks := [text for text in self.user_defined if text in _ENDS]:
+        if looks := [text for text in self.user_defined if text in ENDS]:
             yield Difference(f"llama.cpp takes the USER_DEFINED piece {looks[0]!r} for CONTROL", looks[0])
         if spaces := [text for text in self.user_defined if SPACE in text]:
             reason = f"llama.cpp finds the USER_DEFINED piece {spaces[0]!r} only if it is written with spaces"
             yield Difference(reason, spaces[0])
-        if " " in "".join(self.user_defined) or self._too_many():
+        keys = [text.encode() for text in self.user_defined]
+        finder = Finder(keys, MAX_USER_DEFINED_MATCHES)  # sentencepiece looks at a limited number
+        if " " in "".join(self.user_defined) or any(finder.longest(key, 0) != len(key) for key in keys):
             yield Difference("llama.cpp finds USER_DEFINED pieces that sentencepiece does not find")
-        if overlap := self._overlap():
-            left, right, both = overlap
-            reason = "llama.cpp looks for the longest USER_DEFINED piece first"
-            reason = f"{reason}, and {left!r} and {right!r} overlap"
-            yield Difference(reason, None if _size(left) == _size(right) else both)
+        yield from self._of_overlaps()
 
-    def _too_many(self) -> bool:
-        """Whether there is a piece that sentencepiece, which looks at a limited number, does not find."""
-        given = [text.encode(errors="surrogateescape") for text in self.user_defined]
-        finder = Finder(given, MAX_USER_DEFINED_MATCHES)
-        return any(finder.longest(text, 0) != len(text) for text in given)
+    def _of_overlaps(self) -> Iterator[Difference]:
+        """Yield a difference if a piece ends as another piece of at least its length begins.
 
-    def _overlap(self) -> tuple[str, str, str] | None:
-        """Return a piece that ends as another piece of at least its length begins, that piece, and a text of
-        both; None if there are no such pieces.
-
-        If there are none, cutting out the longest first is the same as going from left to right. To see this,
-        let x be the first piece from the left, and the longest that begins there. A longer piece that
-        overlaps x would have to begin inside x, and there is no such piece. So llama.cpp cuts x out, too, and
-        the rest of the text is a shorter text, to which the same applies. (In runs of one character, a longer
-        piece begins where x does.)
+        If there are no such pieces, cutting out the longest first is the same as going from left to right. To
+        see this, let x be the first piece from the left, and the longest that begins there. A longer piece
+        that overlaps x would have to begin inside x, and there is no such piece. So llama.cpp cuts x out,
+        too, and the rest of the text is a shorter text, to which the same applies. (In runs of one character,
+        a longer piece begins where x does.)
         """
+        # llama.cpp looks for the pieces with their spaces unescaped.
+        sizes = {text: len(text.replace(SPACE, " ").encode()) for text in self.user_defined}
         begins: dict[str, list[str]] = {}
         for text in self.user_defined:
             for part in accumulate(text[:-1]):
                 begins.setdefault(part, []).append(text)
-        for left in sorted(self.user_defined, key=_size):
+        for left in sorted(sizes, key=sizes.__getitem__):
             for at in range(1, len(left)):
                 for right in begins.get(left[at:], ()):
-                    if right != left and _size(left) <= _size(right) and len({*left, *right}) > 1:
-                        return left, right, (left[:at] + right).replace(SPACE, " ")
-        return None
+                    if right != left and sizes[left] <= sizes[right] and len({*left, *right}) > 1:
+                        both = (left[:at] + right).replace(SPACE, " ")
+                        reason = "llama.cpp looks for the longest USER_DEFINED piece first"
+                        reason = f"{reason}, and {left!r} and {right!r} overlap"
+                        yield Difference(reason, None if sizes[left] == sizes[right] else both)
+                        return
 
     def of_types(self, program: str) -> Iterator[Difference]:
         """Yield a difference if only a program that does not look at types finds some piece in texts."""
@@ -298,30 +229,14 @@ class LlamaCpp:
         """Yield a difference if a program compares some scores in another way."""
         if any(score != score for score in self.spec.pieces.numbers()):
             yield Difference(f"scores that are no numbers (NaN) have no order in {program}")
-        elif self._both_zeros_merge():
-            yield Difference(f"the scores 0 and -0 are equal in {program}, and not in sentencepiece")
-
-    def _both_zeros_merge(self) -> bool:
-        """Whether merging can make pieces with both kinds of zero as their scores."""
+            return
+        # Merging can make pieces with both kinds of zero.
         bits = array("i", self.spec.pieces.scores)
-        zeros = [text for text in self.ranks if len(text) > 1 and bits[self.ids[text]] in _ZEROS]
-        if len({bits[self.ids[text]] for text in zeros}) < 2:
-            return False
-        return len({bits[self.ids[text]] for text in pairs_that_make(zeros, self.rank)}) > 1
-
-
-def _is_broken(text: str) -> bool:
-    """Whether a text stands for bytes that are not UTF-8, which no original text contains."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
-
-
-def _size(text: str) -> int:
-    """Return how many bytes a USER_DEFINED piece has with its spaces unescaped, as llama.cpp looks for it."""
-    return len(text.replace(SPACE, " ").encode(errors="surrogateescape"))
+        zeros = {text for text in self.ranks if len(text) > 1 and bits[self.ids[text]] in _ZEROS}
+        if len({bits[self.ids[text]] for text in zeros}) == 2:
+            zeros &= pairs_that_make(zeros, self.rank).keys()
+        if len({bits[self.ids[text]] for text in zeros}) == 2:
+            yield Difference(f"the scores 0 and -0 are equal in {program}, and not in sentencepiece")
 
 
 # --- How byte-level models cut texts --------------------------------------------------------------
@@ -499,13 +414,6 @@ class LlamaCppBytes:
         }
         return own | {text.decode(errors="replace"): id for text, id in self.spec.added}
 
-    # --- Ids -------------------------------------------------------------------------------------
-
-    def encode(self, text: str) -> list[int]:
-        """Return the ids that llama.cpp gives to a text if it looks for no special tokens."""
-        whole = self.names if self.pre.their_whole else {}
-        return [self.names[symbol] for symbol in symbols(text, self.their_patterns, self.ranks, whole)]
-
     # --- Differences -----------------------------------------------------------------------------
 
     def differences(self) -> Iterator[Difference]:
@@ -596,7 +504,8 @@ class LlamaCppBytes:
             break
 
     def _of_names(self) -> Iterator[Difference]:
-        special = {name for name, id in self.names.items() if not self._is_normal(id)}
+        normal_ids = {id for id, _ in normal(self.spec)}
+        special = {name for name, id in self.names.items() if id not in normal_ids}
         always = [name for name in _ALWAYS_FOUND if name in self.names]
         always += [sorted(names)[1] for names in _FOUND_TOGETHER if names <= self.names.keys()]
         if always:
@@ -609,6 +518,3 @@ class LlamaCppBytes:
                 if len(chunks(text, self.their_patterns)) == 1:
                     yield Difference("llama.cpp finds a special token that is a chunk of a text", text)
                     break
-
-    def _is_normal(self, id: int) -> bool:
-        return id < len(self.spec.pieces) and self.spec.pieces.types[id] == PieceType.NORMAL
