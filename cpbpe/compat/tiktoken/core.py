@@ -55,12 +55,15 @@ class SpecialTokens:
         self._choices: Kept[tuple[object, object], tuple[Keys, Keys]] = Kept()
         self.all = Keys(self.texts)
         """All of them, to search for."""
+        self._none = Keys(frozenset())
 
     def choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
         """The tokens that become ids, and those that are refused, each ready to search for.
 
         "all" does not refuse tokens that are allowed. Texts that are no special tokens can be refused, too.
         """
+        if allowed is NONE and isinstance(disallowed, str) and disallowed == "all":
+            return self._none, self.all
         key = (
             allowed if isinstance(allowed, str) else frozenset(allowed),
             disallowed if isinstance(disallowed, str) else frozenset(disallowed),
@@ -95,11 +98,6 @@ class Keys:
         self._holds_empty = "" in texts
         self.find: Callable[[str], list[Any] | None] = self.finder.split if self.finder else _nothing
         """Splits a text at these: parts, with the numbers of texts between them; None if none is found."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no texts to search for."""
-        return self.finder is None
 
     def may_be_in(self, text: str) -> bool:
         """Whether a text may have one of them; True also if it has to be repaired first."""
@@ -249,9 +247,6 @@ class Encoding:
         """The same as an array."""
         if not isinstance(text, str):
             raise _not_a_text(text)
-        if allowed_special is NONE and disallowed_special == "all":
-            self._special.all.refuse(text)
-            return self._engines.encode_array(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
         refused.refuse(text)
         if allowed.find(text) is None:
@@ -277,7 +272,7 @@ class Encoding:
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
         for one in texts:
             refused.refuse(one)
-        if allowed.is_empty:
+        if allowed.finder is None:
             return self._batch(texts, num_threads)
         special = [allowed.may_be_in(one) for one in texts]
         plain = self._batch([one for one, has in zip(texts, special, strict=True) if not has], num_threads)
@@ -304,15 +299,11 @@ class Encoding:
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
-        if allowed_special is NONE and disallowed_special == "all":
-            self._special.all.refuse(text)
-            ids, chunks = self._encode(text), self._engines.chunks(text)
-        else:
-            allowed, refused = self._special.choice(allowed_special, disallowed_special)
-            refused.refuse(text)
-            ids = self._with_special(text, allowed)
-            parts = allowed.find(text)
-            chunks = self._engines.chunks(text if parts is None else parts[-1])
+        allowed, refused = self._special.choice(allowed_special, disallowed_special)
+        refused.refuse(text)
+        ids = self._with_special(text, allowed)
+        parts = allowed.find(text)
+        chunks = self._engines.chunks(text if parts is None else parts[-1])
         if not chunks:
             return ids, []
         last = len(self._engines.encode_chunk(chunks[-1]))

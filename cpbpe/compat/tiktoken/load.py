@@ -15,8 +15,9 @@ from hashlib import sha1, sha256
 from pathlib import Path
 
 from cpbpe.lazy import importing
+from cpbpe.text.utf8 import from_letters, to_letters
 
-_BYTES = 256
+_BYTES = [bytes([byte]) for byte in range(256)]
 
 
 def check_hash(data: bytes, expected_hash: str) -> bool:
@@ -112,25 +113,18 @@ def data_gym_to_mergeable_bpe_ranks(
 
     With `clobber_one_byte_tokens` those of single bytes are taken from encoder.json instead.
     """
-    # 1. The characters in which GPT-2 writes bytes: the printable ones are themselves.
-    order = [byte for byte in range(_BYTES) if chr(byte).isprintable() and chr(byte) != " "]
-    others = [byte for byte in range(_BYTES) if byte not in set(order)]
-    byte_of = {chr(byte): byte for byte in order}
-    byte_of |= {chr(_BYTES + number): byte for number, byte in enumerate(others)}
-
-    def spelled(piece: str) -> bytes:
-        return bytes(map(byte_of.__getitem__, piece))
-
-    # 2. The merges, each of which makes a piece.
-    ranks = {bytes([byte]): rank for rank, byte in enumerate((*order, *others))}
+    # 1. The bytes, in the order of the letters that stand for them, and the pieces that merges make.
+    ranks = {byte: rank for rank, byte in enumerate(sorted(_BYTES, key=to_letters))}
     lines = read_file_cached(vocab_bpe_file, vocab_bpe_hash).decode().split("\n")[1:-1]
-    for rank, line in enumerate(lines, _BYTES):
+    for rank, line in enumerate(lines, len(_BYTES)):
         first, second = line.split()
-        ranks[spelled(first) + spelled(second)] = rank
-    # 3. The ids.
+        ranks[from_letters(first) + from_letters(second)] = rank
+    # 2. The ids.
     ids = json.loads(read_file_cached(encoder_json_file, encoder_json_hash))
     expected = {
-        spelled(piece): id for piece, id in ids.items() if piece not in ("<|endoftext|>", "<|startoftext|>")
+        from_letters(piece): id
+        for piece, id in ids.items()
+        if piece not in ("<|endoftext|>", "<|startoftext|>")
     }
     if clobber_one_byte_tokens:
         ranks |= {piece: id for piece, id in expected.items() if len(piece) == 1}

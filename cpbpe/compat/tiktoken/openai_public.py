@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.compat.tiktoken.load import data_gym_to_mergeable_bpe_ranks, load_tiktoken_bpe
-from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.split_patterns import OTHER_NAMES, PATTERNS
 
 ENDOFTEXT = "<|endoftext|>"
 FIM_PREFIX = "<|fim_prefix|>"
@@ -43,15 +43,15 @@ def gpt2() -> dict[str, Any]:
         vocab_bpe_hash="1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
         encoder_json_hash="196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
     )
-    return _arguments("gpt2", "gpt2", ranks, {ENDOFTEXT: 50256}, 50257)
+    return _arguments("gpt2", ranks, {ENDOFTEXT: 50256}, 50257)
 
 
 def _arguments(
-    name: str, pattern: str, ranks: dict[bytes, int], special: dict[str, int], size: int | None = None
+    name: str, ranks: dict[bytes, int], special: dict[str, int], size: int | None
 ) -> dict[str, Any]:
     return {
         "name": name,
-        "pat_str": PATTERNS[pattern],
+        "pat_str": PATTERNS[OTHER_NAMES.get(name, name)],
         "mergeable_ranks": ranks,
         "special_tokens": special,
         **({} if size is None else {"explicit_n_vocab": size}),
@@ -59,10 +59,10 @@ def _arguments(
 
 
 def _published(
-    name: str, pattern: str, file: tuple[str, str], special: dict[str, int], size: int | None = None
+    name: str, file: tuple[str, str], special: dict[str, int], size: int | None = None
 ) -> dict[str, Any]:
     ranks = load_tiktoken_bpe(f"{_PLACE}/encodings/{file[0]}.tiktoken", expected_hash=file[1])
-    return _arguments(name, pattern, ranks, dict(special), size)
+    return _arguments(name, ranks, dict(special), size)
 
 
 def _harmony() -> dict[str, int]:
@@ -73,19 +73,17 @@ def _harmony() -> dict[str, int]:
     return tokens
 
 
-r50k_base = partial(_published, "r50k_base", "gpt2", _R50K, {ENDOFTEXT: 50256}, 50257)
-p50k_base = partial(_published, "p50k_base", "gpt2", _P50K, {ENDOFTEXT: 50256}, 50281)
+r50k_base = partial(_published, "r50k_base", _R50K, {ENDOFTEXT: 50256}, 50257)
+p50k_base = partial(_published, "p50k_base", _P50K, {ENDOFTEXT: 50256}, 50281)
 p50k_edit = partial(
     _published,
     "p50k_edit",
-    "gpt2",
     _P50K,
     {ENDOFTEXT: 50256, FIM_PREFIX: 50281, FIM_MIDDLE: 50282, FIM_SUFFIX: 50283},
 )
 cl100k_base = partial(
     _published,
     "cl100k_base",
-    "cl100k",
     _CL100K,
     {
         ENDOFTEXT: 100257,
@@ -95,8 +93,8 @@ cl100k_base = partial(
         ENDOFPROMPT: 100276,
     },
 )
-o200k_base = partial(_published, "o200k_base", "o200k", _O200K, {ENDOFTEXT: 199999, ENDOFPROMPT: 200018})
-o200k_harmony = partial(_published, "o200k_harmony", "o200k", _O200K, _harmony())
+o200k_base = partial(_published, "o200k_base", _O200K, {ENDOFTEXT: 199999, ENDOFPROMPT: 200018})
+o200k_harmony = partial(_published, "o200k_harmony", _O200K, _harmony())
 
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] = {
     "gpt2": gpt2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 
 def unsigned(value: Any, name: str, most: int = (1 << 63) - 1) -> int:
@@ -87,15 +87,8 @@ ID_MOST = (1 << 32) - 1
 # --- Input for `encode` and `encode_batch`: texts or pairs, each a str or a list of words --------
 
 
-class Input(NamedTuple):
-    """A text, or its words."""
-
-    texts: list[str]
-    are_words: bool
-
-
-Inputs = list[Input]
-"""One text, or a pair."""
+Inputs = list[list[str]]
+"""One text, or a pair: each as its words, or as the text alone."""
 
 
 def read_input(sequence: Any, pair: Any, are_words: bool) -> Inputs:
@@ -108,7 +101,7 @@ def read_batch(batch: Any, are_words: bool) -> list[Inputs]:
     """The first argument of `encode_batch`."""
     given = sequence(batch, "input", "texts or pairs of texts")
     if not are_words and type(given) is list and set(map(type, given)) == {str}:  # the usual case
-        return [[Input([text(one, "input")], False)] for one in given]
+        return [[[text(one, "input")]] for one in given]
     return [_item(item, f"input[{place}]", are_words) for place, item in enumerate(given)]
 
 
@@ -123,11 +116,11 @@ def _item(item: Any, name: str, are_words: bool) -> Inputs:
     return [_input(part, f"{name}[{at}]", are_words) for at, part in enumerate(item)]
 
 
-def _input(given: Any, name: str, are_words: bool) -> Input:
+def _input(given: Any, name: str, are_words: bool) -> list[str]:
     if are_words:
-        return Input(words(given, name), True)
+        return words(given, name)
     if isinstance(given, (list, tuple)):
         raise TypeError(
             f"{name} must be a str, not {type(given).__name__}; for words, pass is_pretokenized=True"
         )
-    return Input([text(given, name)], False)
+    return [text(given, name)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from cpbpe.compat.tokenizers import arguments
 from cpbpe.errors import ModelError
@@ -45,9 +45,10 @@ class Source:
         return cls(ids, lambda: details)
 
     @classmethod
-    def blank(cls, ids: list[int], token: str = "") -> Source:
+    def blank(cls, ids: list[int], tokens: list[str] | None = None) -> Source:
         """A source without offsets and words."""
-        return cls(ids, lambda: ([token] * len(ids), [(0, 0)] * len(ids), [None] * len(ids)))
+        size = len(ids)
+        return cls(ids, lambda: ([""] * size if tokens is None else tokens, [(0, 0)] * size, [None] * size))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Source.of, (self.ids, self.details)
@@ -173,8 +174,10 @@ class Encoding:
     """
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
-        self._ranges: dict[int, Span] = {}
+        self.runs: list[Run] = []
+        """The runs that it consists of."""
+        self.ranges: dict[int, Span] = {}
+        """The span of tokens of each text, if that is known."""
         self._overflowing: list[Encoding] = []
         self._kept: dict[str, list[Any]] = {}
 
@@ -182,16 +185,15 @@ class Encoding:
     def of(cls, runs: list[Run], ranges: dict[int, Span] | None = None) -> Encoding:
         """An encoding of these runs."""
         self = object.__new__(cls)
-        self._runs = runs
-        self._ranges = {} if ranges is None else ranges
+        self.runs = runs
+        self.ranges = {} if ranges is None else ranges
         self._overflowing = []
         self._kept = {}
         return self
 
     def copy(self) -> Encoding:
         """A copy, including what overflows."""
-        new = Encoding.of(list(self._runs))
-        new._ranges = dict(self._ranges)
+        new = Encoding.of(list(self.runs), dict(self.ranges))
         new._overflowing = [other.copy() for other in self._overflowing]
         return new
 
@@ -204,18 +206,23 @@ class Encoding:
     def _made(self, name: str) -> list[Any]:
         """A new list, which the caller may change."""
         column: list[Any] = []
-        for part in self._runs:
+        for part in self.runs:
             column += part.column(name)
         return column
 
-    def _set(self, runs: list[Run]) -> None:
-        self._runs = runs
+    def set(self, runs: list[Run]) -> None:
+        """Replace the tokens."""
+        self.runs = runs
         self._kept = {}
+
+    def each(self) -> list[Encoding]:
+        """The encoding itself, and the parts that truncation has cut off."""
+        return [self, *self._overflowing]
 
     # --- One entry for each token -----------------------------------------------------------------
 
     def __len__(self) -> int:
-        return sum([part.stop - part.start for part in self._runs])
+        return sum([part.stop - part.start for part in self.runs])
 
     @property
     def ids(self) -> list[int]:
@@ -274,22 +281,7 @@ class Encoding:
     @property
     def n_sequences(self) -> int:
         """How many texts were encoded."""
-        return len(self._ranges) or 1
-
-    @property
-    def has_overflow(self) -> bool:
-        """Whether truncation has cut something off."""
-        return bool(self._overflowing)
-
-    @property
-    def runs(self) -> list[Run]:
-        """The runs that it consists of."""
-        return self._runs
-
-    @property
-    def ranges(self) -> dict[int, Span]:
-        """The span of tokens of each text, if that is known."""
-        return self._ranges
+        return len(self.ranges) or 1
 
     @property
     def overflowing(self) -> list[Encoding]:
@@ -299,14 +291,14 @@ class Encoding:
     # --- From texts to tokens, and back -----------------------------------------------------------
 
     def _range(self, sequence: int) -> Span:
-        return self._ranges.get(sequence, (0, len(self)))
+        return self.ranges.get(sequence, (0, len(self)))
 
     def token_to_sequence(self, token_index: int) -> int | None:
         """The text that a token came from."""
         token = arguments.unsigned(token_index, "token_index")
-        if not self._ranges:
+        if not self.ranges:
             return 0 if token <= len(self) else None
-        return next((n for n, (begin, end) in self._ranges.items() if begin <= token < end), None)
+        return next((n for n, (begin, end) in self.ranges.items() if begin <= token < end), None)
 
     def token_to_chars(self, token_index: int) -> Span | None:
         """The offsets of a token, or None for one that is from no text."""
@@ -358,7 +350,7 @@ class Encoding:
 
     def set_sequence_id(self, sequence_id: int) -> None:
         """Say which text all of the tokens came from."""
-        self._ranges[arguments.unsigned(sequence_id, "sequence_id")] = (0, len(self))
+        self.ranges[arguments.unsigned(sequence_id, "sequence_id")] = (0, len(self))
 
     def pad(
         self,
@@ -371,39 +363,20 @@ class Encoding:
     ) -> None:
         """Pad this encoding, and what overflows, to a length."""
         length = arguments.unsigned(length, "length")
-        arguments.choice(direction, "direction", ("left", "right"))
-        pad_id = arguments.unsigned(pad_id, "pad_id", arguments.ID_MOST)
-        pad_type_id = arguments.unsigned(pad_type_id, "pad_type_id", arguments.ID_MOST)
-        pad_token = arguments.text(pad_token, "pad_token")
-        self.fill(length, direction == "left", pad_id, pad_type_id, pad_token)
-
-    def fill(self, length: int, left: bool, pad_id: int, type_id: int, token: str) -> None:
-        """`pad` with arguments that are checked."""
-        for other in self._overflowing:
-            other.fill(length, left, pad_id, type_id, token)
-        missing = length - len(self)
-        if missing <= 0:
-            return
-        padding = run(Source.blank([pad_id] * missing, token), type_id=type_id, special=1, attention=0)
-        self._set([padding, *self._runs] if left else [*self._runs, padding])
-        if left:
-            self._ranges = {n: (begin + missing, end + missing) for n, (begin, end) in self._ranges.items()}
+        Padding(length, None, pad_id, pad_token, pad_type_id, direction).fill(self, length)
 
     def truncate(self, max_length: int, stride: int = 0, direction: str = "right") -> None:
         """Keep at most this many tokens; `overflowing` has the rest, with `stride` tokens in common."""
-        most = arguments.unsigned(max_length, "max_length")
-        shared = arguments.unsigned(stride, "stride")
-        self.shorten(most, shared, arguments.choice(direction, "direction", ("left", "right")))
+        Truncation(max_length, stride, direction=direction)  # which checks them
+        self.keep(int(max_length), int(stride), direction)
 
-    def shorten(self, most: int, stride: int, direction: str) -> None:
+    def keep(self, most: int, stride: int, direction: str) -> None:
         """`truncate` with arguments that are checked."""
         if most >= len(self):
             return
         if most == 0:
-            whole = self.copy()
-            self._set([])
-            self._ranges = {}
-            self._overflowing = [whole]
+            self.runs, self.ranges, self._overflowing = [], {}, [self.copy()]
+            self._kept = {}
             return
         if stride >= most:
             raise ValueError(
@@ -411,36 +384,11 @@ class Encoding:
                 f"{most}: those that are put around texts count, too, and the texts of a pair share the rest"
             )
         parts = [
-            Encoding.of(cut(self._runs, *window)) for window in windows(len(self), most, stride, direction)
+            Encoding.of(cut(self.runs, *window)) for window in windows(len(self), most, stride, direction)
         ]
-        self._set(parts[0].runs)
-        self._ranges = {}
+        self.set(parts[0].runs)
+        self.ranges = {}
         self._overflowing = parts[1:]
-
-    def set_type(self, type_id: int, deep: bool = False) -> None:
-        """Give all tokens a type; with `deep`, also the tokens of what overflows."""
-        for other in (self, *self._overflowing) if deep else (self,):
-            other._set([part.typed(type_id) for part in other._runs])
-
-    def begin_anew(self, sequence: int) -> None:
-        """Treat all tokens, also of what overflows, as ordinary tokens of one text."""
-        for other in (self, *self._overflowing):
-            other._set([part._replace(special=0, attention=1) for part in other._runs])
-            other._ranges = {sequence: (0, len(other))}
-
-    def trim(self, keeps_prefix: bool) -> None:
-        """Remove the spaces at the ends of tokens from their offsets, also in what overflows."""
-        for other in (self, *self._overflowing):
-            begins = [part.start if at == 0 else -1 for at, part in enumerate(other._runs)]
-            trimmed = zip(other._runs, begins, strict=True)
-            other._set([part._replace(trims=(*part.trims, (keeps_prefix, begin))) for part, begin in trimmed])
-
-    def number(self, sequence: int, deep: bool = False) -> None:
-        """`set_sequence_id` with a number that is checked; with `deep`, also for what overflows."""
-        self._ranges[sequence] = (0, len(self))
-        if deep:
-            for other in self._overflowing:
-                other._ranges[sequence] = (0, len(other))
 
     @staticmethod
     def merge(encodings: Sequence[Encoding], growing_offsets: bool = True) -> Encoding:
@@ -462,7 +410,7 @@ class Encoding:
         overflowing parts; this encoding is also combined with the latter.
         """
         combined = []
-        rest = [other, *other._overflowing]
+        rest = other.each()
         for first in [*self._overflowing, self]:
             for second in rest[1:] if first is self else rest:
                 both = first.copy()
@@ -470,17 +418,17 @@ class Encoding:
                 combined.append(both)
         length = len(self)
         by = self._column("offsets")[-1][1] if growing and length else 0
-        self._ranges.update({n: (begin + length, end + length) for n, (begin, end) in other._ranges.items()})
-        self._set([*self._runs, *(part.moved(by) for part in other._runs)])
+        self.ranges.update({n: (begin + length, end + length) for n, (begin, end) in other.ranges.items()})
+        self.set([*self.runs, *(part.moved(by) for part in other.runs)])
         self._overflowing = combined
 
     # --- Being an object --------------------------------------------------------------------------
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._runs, self._ranges, self._overflowing
+        return self.runs, self.ranges, self._overflowing
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._runs, self._ranges, self._overflowing = state
+        self.runs, self.ranges, self._overflowing = state
         self._kept = {}
 
     def __copy__(self) -> Encoding:
@@ -498,6 +446,7 @@ class Encoding:
 
 
 _DIRECTIONS = ("left", "right")
+Option = TypeVar("Option", "Padding", "Truncation")
 _STRATEGIES = {"longest_first": "LongestFirst", "only_first": "OnlyFirst", "only_second": "OnlySecond"}
 """The strategies of truncation, with their names in files."""
 
@@ -531,7 +480,31 @@ class Padding:
         if self.pad_to_multiple_of:
             length += -length % self.pad_to_multiple_of
         for encoding in encodings:
-            encoding.fill(length, self.direction == "left", self.pad_id, self.pad_type_id, self.pad_token)
+            self.fill(encoding, length)
+
+    def fill(self, encoding: Encoding, length: int) -> None:
+        """Pad an encoding, and what overflows, to a length."""
+        for other in encoding.each()[1:]:
+            self.fill(other, length)
+        missing = length - len(encoding)
+        if missing <= 0:
+            return
+        source = Source.blank([int(self.pad_id)] * missing, [self.pad_token] * missing)
+        padding = run(source, type_id=int(self.pad_type_id), special=1, attention=0)
+        if self.direction == "right":
+            encoding.set([*encoding.runs, padding])
+            return
+        encoding.set([padding, *encoding.runs])
+        encoding.ranges = {n: (begin + missing, end + missing) for n, (begin, end) in encoding.ranges.items()}
+
+    @classmethod
+    def of_file(cls, said: dict[str, Any]) -> Padding:
+        """The padding of a file."""
+        names = ("pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token")
+        given = {name: said[name] for name in names if name in said}
+        strategy = said["strategy"]
+        length = None if strategy == "BatchLongest" else strategy["Fixed"]
+        return cls(length=length, direction=said["direction"].lower(), **given)
 
     def in_file(self) -> dict[str, Any]:
         """As a file has it."""
@@ -543,23 +516,6 @@ class Padding:
             "pad_type_id": self.pad_type_id,
             "pad_token": self.pad_token,
         }
-
-
-def padding_of(said: Any) -> Padding | None:
-    """The padding of a file."""
-    if said is None:
-        return None
-    try:
-        fields = {
-            name: said[name]
-            for name in ("pad_to_multiple_of", "pad_id", "pad_type_id", "pad_token")
-            if name in said
-        }
-        strategy = said["strategy"]
-        length = None if strategy == "BatchLongest" else strategy["Fixed"]
-        return Padding(length=length, direction=said["direction"].lower(), **fields)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ModelError(f"padding in the file is not as tokenizers writes it: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -597,7 +553,7 @@ class Truncation:
             return
         wanted = self._lengths(lengths, most)
         for encoding, length in zip(encodings, wanted, strict=True):
-            encoding.shorten(length, self.stride, self.direction)
+            encoding.keep(length, self.stride, self.direction)
 
     def _lengths(self, lengths: list[int], most: int) -> list[int]:
         """How many tokens each text keeps."""
@@ -623,6 +579,13 @@ class Truncation:
             )
         return [left if at == place else length for at, length in enumerate(lengths)]
 
+    @classmethod
+    def of_file(cls, said: dict[str, Any]) -> Truncation:
+        """The truncation of a file."""
+        names = {name: ours for ours, name in _STRATEGIES.items()}
+        direction = said.get("direction", "Right").lower()
+        return cls(said["max_length"], said["stride"], names[said["strategy"]], direction)
+
     def in_file(self) -> dict[str, Any]:
         """As a file has it."""
         return {
@@ -633,13 +596,10 @@ class Truncation:
         }
 
 
-def truncation_of(said: Any) -> Truncation | None:
-    """The truncation of a file."""
-    if said is None:
-        return None
+def read(kind: type[Option], said: Any) -> Option | None:
+    """The padding or truncation of a file, if there is one."""
     try:
-        names = {name: ours for ours, name in _STRATEGIES.items()}
-        direction = said.get("direction", "Right").lower()
-        return Truncation(said["max_length"], said["stride"], names[said["strategy"]], direction)
+        return None if said is None else kind.of_file(said)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ModelError(f"truncation in the file is not as tokenizers writes it: {error}") from None
+        name = kind.__name__.lower()
+        raise ModelError(f"{name} in the file is not as tokenizers writes it: {error}") from None

@@ -58,44 +58,30 @@ class Template:
         return Encoding.of(runs, ranges)
 
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
-        """Join one or two encodings, and the tokens around them, into one encoding."""
-        steps = self.pair if len(encodings) > 1 else self.single
-        if self.is_anew and add_special_tokens:
-            for number, encoding in enumerate(encodings):
-                encoding.begin_anew(number)
-        if self.keeps_prefix is not None:
-            for encoding in encodings:
-                encoding.trim(self.keeps_prefix)
-        if any(encoding.has_overflow for encoding in encodings):
-            return self._apply_to_all(steps, encodings, add_special_tokens)
-        runs: list[Run] = []
-        ranges = {}
-        length = 0
-        for place, added, type_id in steps:
-            if place is not None:
-                own = [part.typed(type_id) for part in encodings[place].runs]
-                before, length = length, length + sum([part.length for part in own])
-                for number, (begin, end) in encodings[place].ranges.items():
-                    ranges[number] = before + begin, before + end
-                ranges[place] = before, length
-                runs += own
-            elif added is not None and add_special_tokens:
-                runs.append(added)
-                length += added.length
-        return Encoding.of(runs, ranges)
+        """Join one or two encodings, and the tokens around them, into one encoding.
 
-    def _apply_to_all(
-        self, steps: list[Step], encodings: list[Encoding], add_special_tokens: bool
-    ) -> Encoding:
-        """`apply` for encodings that overflow: their overflowing parts are joined, too."""
+        Parts that were cut off are joined, too.
+        """
         for number, encoding in enumerate(encodings):
-            encoding.number(number, deep=True)
-            if self.has_one_type and add_special_tokens:
-                encoding.set_type(0, deep=True)
+            for one in encoding.each():
+                if self.is_anew and add_special_tokens:
+                    one.set([part._replace(special=0, attention=1) for part in one.runs])
+                    one.ranges = {}
+                one.ranges[number] = (0, len(one))
+                if self.keeps_prefix is not None:
+                    begins = [part.start if at == 0 else -1 for at, part in enumerate(one.runs)]
+                    one.set(
+                        [
+                            part._replace(trims=(*part.trims, (self.keeps_prefix, begin)))
+                            for part, begin in zip(one.runs, begins, strict=True)
+                        ]
+                    )
+                if self.has_one_type and add_special_tokens:
+                    one.set([part.typed(0) for part in one.runs])
         merged = Encoding()
-        for place, added, type_id in steps:
+        for place, added, type_id in self.pair if len(encodings) > 1 else self.single:
             if place is not None:
-                encodings[place].set_type(type_id)
+                encodings[place].set([part.typed(type_id) for part in encodings[place].runs])
                 merged.append(encodings[place], growing=False)
             elif added is not None and add_special_tokens:
                 merged.append(Encoding.of([added]), growing=False)
@@ -108,7 +94,7 @@ def without_template(encodings: list[Encoding]) -> Encoding:
         return encodings[0]
     merged = Encoding()
     for number, encoding in enumerate(encodings):
-        encoding.number(number)
+        encoding.ranges[number] = (0, len(encoding))
         merged.append(encoding, growing=False)
     return merged
 
@@ -186,9 +172,7 @@ def _steps(parts: Any, tokens: Any) -> list[Step]:
 
 
 def _added(ids: list[int], names: list[str], type_id: int) -> Step:
-    none: list[int | None] = [None] * len(ids)
-    source = Source.of(ids, (names, [(0, 0)] * len(ids), none))
-    return None, run(source, type_id=type_id, special=1), 0
+    return None, run(Source.blank(ids, names), type_id=type_id, special=1), 0
 
 
 # --- The classes ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from cpbpe.lazy import kept
 from cpbpe.model.formats.tokenizer_json.steps import normalizer_of, pieces_of
 from cpbpe.model.spec import NormalizerSpec, PieceType, SplitSpec
 from cpbpe.text.unicode_forms import counted
-from cpbpe.text.utf8 import character_positions
+from cpbpe.text.utf8 import character_length, character_positions
 
 # --- Normalizing, with the span in the text for each character of the result ----------------------
 
@@ -445,7 +445,7 @@ def _spans_of_tokens(engine: Engine, ids: list[int], pieces: list[str], spans: l
     for id, piece in zip(ids, pieces, strict=True):
         if engine.kind(id) == PieceType.BYTE:
             if left == 0:
-                left = _length(int(piece[3:5], 16))
+                left = character_length(bytes([int(piece[3:5], 16)]), 0)
             found.append(spans[at])
             left -= 1
             at += left == 0
@@ -453,8 +453,3 @@ def _spans_of_tokens(engine: Engine, ids: list[int], pieces: list[str], spans: l
             found.append((spans[at][0], spans[at + len(piece) - 1][1]))
             at += len(piece)
     return found
-
-
-def _length(first: int) -> int:
-    """How many bytes a character has, by its first byte."""
-    return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4

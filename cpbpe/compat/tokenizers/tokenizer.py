@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from cpbpe.compat.tokenizers import arguments
 from cpbpe.compat.tokenizers.added import FLAGS, AddedToken, AddedTokens
@@ -18,9 +19,8 @@ from cpbpe.compat.tokenizers.encoding import (
     Run,
     Source,
     Truncation,
-    padding_of,
+    read,
     run,
-    truncation_of,
 )
 from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
 from cpbpe.compat.tokenizers.processors import PostProcessor, template_of, without_template
@@ -28,6 +28,9 @@ from cpbpe.compat.tokenizers.texts import Chunks, Normalizer, Texts, Words
 from cpbpe.lazy import importing
 from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Fixed:
@@ -52,6 +55,19 @@ class Fixed:
         raise AttributeError(
             f"{self._name} is fixed by the model here, and is no object of tokenizers; {self._instead}"
         )
+
+
+def _in_background(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A method that calls another one in another thread."""
+
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, *args, **kwargs)
+
+    call.__name__ = f"async_{method.__name__}"
+    call.__qualname__ = f"Tokenizer.{call.__name__}"
+    call.__doc__ = f"`{method.__name__}` in another thread."
+    return call
 
 
 class Tokenizer:
@@ -95,8 +111,8 @@ class Tokenizer:
         words = file.pre_tokenizer
         self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine), chunks)
         self._decoder = Decoder(engine, self._added, file.decoder, file.has_usual_decoder)
-        self._padding = padding_of(file.said("padding"))
-        self._truncation = truncation_of(file.said("truncation"))
+        self._padding = read(Padding, file.said("padding"))
+        self._truncation = read(Truncation, file.said("truncation"))
 
     # --- Files ------------------------------------------------------------------------------------
 
@@ -173,7 +189,7 @@ class Tokenizer:
         if type(sequence) is str and pair is None and is_pretokenized is False:
             return self._encode_text(sequence, add_special_tokens)
         given = arguments.read_input(sequence, pair, arguments.flag(is_pretokenized, "is_pretokenized"))
-        return self._encode([given], add_special_tokens, is_fast=False)[0]
+        return self._encode([given], is_pretokenized, add_special_tokens, is_fast=False)[0]
 
     def encode_batch(
         self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
@@ -187,32 +203,32 @@ class Tokenizer:
         [[15359], [15359, 22557]]
         """
         given = arguments.read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
-        return self._encode(given, add_special_tokens, is_fast=False)
+        return self._encode(given, is_pretokenized, add_special_tokens, is_fast=False)
 
     def encode_batch_fast(
         self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
     ) -> list[Encoding]:
         """The same without tokens, offsets and words. (No faster: these are made only when needed.)"""
         given = arguments.read_batch(input, arguments.flag(is_pretokenized, "is_pretokenized"))
-        return self._encode(given, add_special_tokens, is_fast=True)
+        return self._encode(given, is_pretokenized, add_special_tokens, is_fast=True)
 
     def _encode(
-        self, given: list[arguments.Inputs], add_special_tokens: bool, is_fast: bool
+        self, given: list[arguments.Inputs], are_words: bool, add_special_tokens: bool, is_fast: bool
     ) -> list[Encoding]:
         arguments.flag(add_special_tokens, "add_special_tokens")
-        texts = [text for inputs in given for words in inputs for text in words.texts]
+        texts = [text for inputs in given for words in inputs for text in words]
         sources = iter(self._texts.sources(texts, is_fast))
         finished = []
         template = self._template if self._truncation is None else None
         for inputs in given:
-            if template is not None and len(inputs) == 1 and not inputs[0].are_words:
+            if template is not None and len(inputs) == 1 and not are_words:
                 finished.append(template.around(next(sources), add_special_tokens))
                 continue
             encodings = []
             for place, words in enumerate(inputs):
                 type_id = 0 if is_fast else place  # (a template may still set it)
-                own = [next(sources) for _ in words.texts]
-                if words.are_words:
+                own = [next(sources) for _ in words]
+                if are_words:
                     own = [_numbered(source, number, is_fast) for number, source in enumerate(own)]
                 encodings.append(Encoding.of([run(source, type_id=type_id) for source in own if source.ids]))
             finished.append(self._finished(encodings, add_special_tokens))
@@ -306,29 +322,10 @@ class Tokenizer:
 
     # --- In the background ------------------------------------------------------------------------
 
-    async def async_encode(
-        self, sequence: Any, pair: Any = None, is_pretokenized: bool = False, add_special_tokens: bool = True
-    ) -> Encoding:
-        """`encode` in another thread."""
-        return await asyncio.to_thread(self.encode, sequence, pair, is_pretokenized, add_special_tokens)
-
-    async def async_encode_batch(
-        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
-    ) -> list[Encoding]:
-        """`encode_batch` in another thread."""
-        return await asyncio.to_thread(self.encode_batch, input, is_pretokenized, add_special_tokens)
-
-    async def async_encode_batch_fast(
-        self, input: Sequence[Any], is_pretokenized: bool = False, add_special_tokens: bool = True
-    ) -> list[Encoding]:
-        """`encode_batch_fast` in another thread."""
-        return await asyncio.to_thread(self.encode_batch_fast, input, is_pretokenized, add_special_tokens)
-
-    async def async_decode_batch(
-        self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
-    ) -> list[str]:
-        """`decode_batch` in another thread."""
-        return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
+    async_encode = _in_background(encode)
+    async_encode_batch = _in_background(encode_batch)
+    async_encode_batch_fast = _in_background(encode_batch_fast)
+    async_decode_batch = _in_background(decode_batch)
 
     # --- Padding and truncation -------------------------------------------------------------------
 
