@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable
 from itertools import pairwise
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from cpbpe.checks import bounds
 from cpbpe.compat.sentencepiece.normalizer import Normalizing
@@ -214,7 +214,7 @@ class Loaded(Normalizing):
         message: bytes = in_utf8(self.calls.message, engine, text, in_parallel, dropout)
         return message
 
-    def refuse_nbest(self, nbest_size: int) -> None:
+    def refuse_nbest(self, nbest_size: int) -> NoReturn:
         """Raise the error that says why there are no n-best segmentations."""
         _ = self.engine
         if nbest_size > MAX_NBEST_SIZE:

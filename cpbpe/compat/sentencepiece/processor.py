@@ -65,16 +65,30 @@ class ThreadPool:
         return self._num_threads
 
 
-# --- Methods that call another one with a fixed `return_type` -------------------------------------------
+# --- Methods that differ in one value -------------------------------------------------------------------
 
 
-def _named(method: Any, name: str, kind: ReturnType) -> Any:
+def _named(method: Any, name: str, about: str) -> Any:
     """A method of the processor, with the name that sentencepiece gives it."""
-    shown = kind if isinstance(kind, str) else {int: "ids", str: "pieces"}[kind]
-    method.__name__ = f"{name}As{shown.title().replace('_M', 'M')}"
-    method.__qualname__ = f"SentencePieceProcessor.{method.__name__}"
-    method.__doc__ = f"`{name}` with `return_type` {kind if isinstance(kind, str) else kind.__name__}."
+    method.__name__ = name
+    method.__qualname__ = f"SentencePieceProcessor.{name}"
+    method.__doc__ = about
     return method
+
+
+def _returning(method: Any, name: str, kind: ReturnType) -> Any:
+    """A method that is another one with a fixed `return_type`."""
+    shown = kind if isinstance(kind, str) else {int: "ids", str: "pieces"}[kind]
+    about = f"`{name}` with `return_type` {kind if isinstance(kind, str) else kind.__name__}."
+    return _named(method, f"{name}As{shown.title().replace('_M', 'M')}", about)
+
+
+def _is(kind: PieceType) -> Callable[..., Any]:
+    def find(self: SentencePieceProcessor, id: Any) -> Any:
+        return self._look_up(id, lambda id: self._processor.engine.kind(id) == kind)
+
+    about = f"Whether an id is a {kind.name} piece's; for a list of ids, a list."
+    return _named(find, f"Is{kind.name.title()}", about)  # type: ignore[no-any-return]
 
 
 def _encodes(kind: ReturnType, name: str = "Encode") -> Callable[..., Any]:
@@ -83,7 +97,7 @@ def _encodes(kind: ReturnType, name: str = "Encode") -> Callable[..., Any]:
             return getattr(self, name)(input, return_type=kind)
         return getattr(self, name)(input=input, return_type=kind, **kwargs)
 
-    return _named(encode, name, kind)  # type: ignore[no-any-return]
+    return _returning(encode, name, kind)  # type: ignore[no-any-return]
 
 
 def _samples(kind: ReturnType) -> Callable[..., Any]:
@@ -98,14 +112,21 @@ def _samples(kind: ReturnType) -> Callable[..., Any]:
             input=input, nbest_size=nbest_size, alpha=alpha, return_type=kind, enable_sampling=True, **kwargs
         )
 
-    return _named(sample, "SampleEncode", kind)  # type: ignore[no-any-return]
+    return _returning(sample, "SampleEncode", kind)  # type: ignore[no-any-return]
 
 
 def _refuses(kind: ReturnType) -> Callable[..., Any]:
     def refuse(self: SentencePieceProcessor, input: Any, nbest_size: int | None = None, **kwargs: Any) -> Any:
         return self.NBestEncode(input=input, nbest_size=nbest_size, return_type=kind, **kwargs)
 
-    return _named(refuse, "NBestEncode", kind)  # type: ignore[no-any-return]
+    return _returning(refuse, "NBestEncode", kind)  # type: ignore[no-any-return]
+
+
+def _decodes_to_messages(name: str) -> Callable[..., Any]:
+    def decode(self: SentencePieceProcessor, input: Any, **kwargs: Any) -> Any:
+        return self.Decode(input=input, return_type="proto", **kwargs)
+
+    return _returning(decode, name, "proto")  # type: ignore[no-any-return]
 
 
 # --- The class ------------------------------------------------------------------------------------------
@@ -281,7 +302,6 @@ class SentencePieceProcessor:
         if isinstance(input, list):
             return self._encode_all(model, input, kind, options, threads, thread_pool, return_bytes)
         if kind in MESSAGES:
-            _refuse_options(options)
             if return_bytes is None:
                 return_bytes = isinstance(input, bytes)
             return self._message(as_text(input), kind, options, as_bool(return_bytes, "return_bytes"))
@@ -299,7 +319,6 @@ class SentencePieceProcessor:
     ) -> Any:
         as_int(num_threads, "num_threads")
         if kind in MESSAGES:
-            _refuse_options(options)
             if return_bytes is not None:
                 return_bytes = as_bool(return_bytes, "return_bytes")
         elif kind in (str, bytes) and not input:
@@ -353,22 +372,15 @@ class SentencePieceProcessor:
         if nbest_size is None:
             nbest_size = self._nbest_size
         size: Any = 1 if nbest_size <= 0 else nbest_size
-        flags = (add_bos, add_eos, reverse, emit_unk_piece)
-        for text in input if isinstance(input, list) else [input]:
-            self._refuse_nbest(text, kind, size, flags)
-        return []  # for an empty list
-
-    def _refuse_nbest(
-        self, text: Any, kind: ReturnType, nbest_size: Any, flags: tuple[Any, Any, Any, Any]
-    ) -> None:
+        texts = input if isinstance(input, list) else [input]
+        if not texts:
+            return []
         if kind == "offset_mapping":
             raise ValueError("n-best encoding has no return_type='offset_mapping'")
-        size = as_int(nbest_size, "nbest_size")
-        options = self._options(flags, kind)
-        if kind in MESSAGES:
-            _refuse_options(options)
-        utf8(as_text(text))
-        self._processor.refuse_nbest(size)
+        size = as_int(size, "nbest_size")
+        self._options((add_bos, add_eos, reverse, emit_unk_piece), kind)
+        utf8(as_text(texts[0]))
+        return self._processor.refuse_nbest(size)
 
     NBestEncodeAsPieces = nbest_encode_as_pieces = _refuses(str)
     NBestEncodeAsIds = nbest_encode_as_ids = _refuses(int)
@@ -396,36 +408,23 @@ class SentencePieceProcessor:
         threads = self._threads(num_threads)
         if not isinstance(chunk_len, int) or chunk_len <= 0:
             raise ValueError(f"chunk_len must be an integer above 0, not {chunk_len!r}")
-        flags = (add_bos, add_eos, reverse, emit_unk_piece)
-        several = isinstance(input, list)
-        results = [
-            self._encode_in_parallel(text, kind, chunk_len, threads, thread_pool, flags)
-            for text in (input if several else [input])
-        ]
-        return results if several else results[0]
-
-    def _encode_in_parallel(
-        self,
-        input: Any,
-        kind: ReturnType,
-        chunk_len: int,
-        num_threads: int,
-        thread_pool: ThreadPool | None,
-        flags: tuple[Any, Any, Any, Any],
-    ) -> Any:
+        texts = input if isinstance(input, list) else [input]
+        if not texts:
+            return []
         if kind == "offset_mapping":
             raise ValueError("parallel encoding has no return_type='offset_mapping'")
         as_int(chunk_len, "chunk_len")
-        as_int(num_threads, "num_threads")
-        options = self._options(flags, kind)
-        if kind in MESSAGES:
-            _refuse_options(options)
-        text = as_text(input)
-        threads = workers([text], num_threads, thread_pool)
-        model = self._processor
-        if kind in MESSAGES:
-            return message(model.message(text, options, in_parallel=True), kind)
-        return model.encoded(text, kind, options, threads)
+        as_int(threads, "num_threads")
+        options = self._options((add_bos, add_eos, reverse, emit_unk_piece), kind)
+        results = []
+        for text in map(as_text, texts):
+            workers_of_text = workers([text], threads, thread_pool)
+            if kind in MESSAGES:
+                data = self._processor.message(text, options, in_parallel=True)
+                results.append(message(data, kind))
+            else:
+                results.append(self._processor.encoded(text, kind, options, workers_of_text))
+        return results if texts is input else results[0]
 
     ParallelEncodeAsPieces = parallel_encode_as_pieces = _encodes(str, "ParallelEncode")
     ParallelEncodeAsIds = parallel_encode_as_ids = _encodes(int, "ParallelEncode")
@@ -533,13 +532,8 @@ class SentencePieceProcessor:
         """Decode ids (or pieces)."""
         return self.Decode(input, return_type, **kwargs) if kwargs else self.Decode(input, return_type)
 
-    def DecodePiecesAsProto(self, input: Any, **kwargs: Any) -> Any:
-        """Decode pieces to SentencePieceText messages."""
-        return self.Decode(input=input, return_type="proto", **kwargs)
-
-    def DecodeIdsAsProto(self, input: Any, **kwargs: Any) -> Any:
-        """Decode ids to SentencePieceText messages."""
-        return self.Decode(input=input, return_type="proto", **kwargs)
+    DecodePiecesAsProto = decode_pieces_as_proto = _decodes_to_messages("DecodePieces")
+    DecodeIdsAsProto = decode_ids_as_proto = _decodes_to_messages("DecodeIds")
 
     # --- Normalizing ------------------------------------------------------------------------------
 
@@ -586,24 +580,10 @@ class SentencePieceProcessor:
         """The score of an id, or the scores of a list of ids."""
         return self._look_up(id, lambda id: self._processor.engine.score(id))
 
-    def IsUnknown(self, id: Any) -> Any:
-        """Whether an id is that of the UNKNOWN piece. For a list, a list, as in the methods below."""
-        return self._is(id, PieceType.UNKNOWN)
-
-    def IsControl(self, id: Any) -> Any:
-        """Whether an id is a CONTROL piece's."""
-        return self._is(id, PieceType.CONTROL)
-
-    def IsUnused(self, id: Any) -> Any:
-        """Whether an id is an UNUSED piece's."""
-        return self._is(id, PieceType.UNUSED)
-
-    def IsByte(self, id: Any) -> Any:
-        """Whether an id is a BYTE piece's."""
-        return self._is(id, PieceType.BYTE)
-
-    def _is(self, id: Any, type: PieceType) -> Any:
-        return self._look_up(id, lambda id: self._processor.engine.kind(id) == type)
+    IsUnknown = is_unknown = _is(PieceType.UNKNOWN)
+    IsControl = is_control = _is(PieceType.CONTROL)
+    IsUnused = is_unused = _is(PieceType.UNUSED)
+    IsByte = is_byte = _is(PieceType.BYTE)
 
     def _look_up(self, id: Any, find: Callable[[int], T]) -> T | list[T]:
         single = as_one_id(id)
@@ -691,15 +671,20 @@ class SentencePieceProcessor:
         elif emit_unk_piece is None:
             emit_unk_piece = self._emit_unk_piece
         try:
-            return _OPTIONS[add_bos, add_eos, reverse, emit_unk_piece]
+            options = _OPTIONS[add_bos, add_eos, reverse, emit_unk_piece]
         except (KeyError, TypeError):  # one is not True or False itself
-            pass
-        return Options(
-            as_bool(add_bos, "add_bos"),
-            as_bool(add_eos, "add_eos"),
-            as_bool(reverse, "reverse"),
-            as_bool(emit_unk_piece, "emit_unk_piece"),
-        )
+            options = Options(
+                as_bool(add_bos, "add_bos"),
+                as_bool(add_eos, "add_eos"),
+                as_bool(reverse, "reverse"),
+                as_bool(emit_unk_piece, "emit_unk_piece"),
+            )
+        if kind in MESSAGES and True in options[:4]:
+            raise RuntimeError(
+                "add_bos, add_eos, reverse and emit_unk_piece do not go with a return_type that is a message "
+                "or an offset mapping; leave them out"
+            )
+        return options
 
     # --- Other names ------------------------------------------------------------------------------
 
@@ -713,17 +698,11 @@ class SentencePieceProcessor:
     load_from_serialized_proto = LoadFromSerializedProto
     decode_pieces = DecodePieces
     decode_ids = DecodeIds
-    decode_pieces_as_proto = DecodePiecesAsProto
-    decode_ids_as_proto = DecodeIdsAsProto
     normalize = Normalize
     get_piece_size = GetPieceSize
     piece_to_id = PieceToId
     id_to_piece = IdToPiece
     get_score = GetScore
-    is_unknown = IsUnknown
-    is_control = IsControl
-    is_unused = IsUnused
-    is_byte = IsByte
 
 
 def checked_return_type(return_type: ReturnType, out_type: ReturnType, default: ReturnType) -> ReturnType:
@@ -773,14 +752,6 @@ def _sampled(options: Options, enable_sampling: Any, nbest_size: Any, alpha: Any
     enabled = as_bool(enable_sampling, "enable_sampling")
     size, chance = as_int(nbest_size, "nbest_size"), as_float(alpha, "alpha")
     return options._replace(alpha=chance, nbest_size=size) if enabled else options
-
-
-def _refuse_options(options: Options) -> None:
-    if options.add_bos or options.add_eos or options.reverse or options.emit_unk_piece:
-        raise RuntimeError(
-            "add_bos, add_eos, reverse and emit_unk_piece do not go with a return_type that is a message or "
-            "an offset mapping; leave them out"
-        )
 
 
 def _is_several(value: Any) -> bool:
