@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces, SplitSpec
+from cpbpe.model.spec import Carried, ModelSpec, NormalizerSpec, Pieces, SplitSpec
 
 
 class NormalizerColumns(TypedDict):
@@ -39,6 +39,8 @@ class ModelColumns(TypedDict):
     normalizer: NormalizerColumns
     denormalizer: NormalizerColumns | None
     added: list[tuple[bytes, int]]
+    carries: bool
+    """Whether the model carries anything, see `Carried`."""
     byte_level: ByteLevelColumns | None
     """None if symbols begin as characters."""
 
@@ -70,6 +72,7 @@ def head_of(spec: ModelSpec) -> ModelColumns:
         "normalizer": _normalizer_columns(spec.normalizer),
         "denormalizer": None if spec.denormalizer is None else _normalizer_columns(spec.denormalizer),
         "added": list(spec.added),
+        "carries": spec.carried != Carried(),
         "byte_level": byte_level,
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
 from cpbpe.lazy import importing
-from cpbpe.model.formats.registry import MODEL, NO_HINTS, Hints, format_of, may_carry
+from cpbpe.model.formats.registry import MODEL, NO_HINTS, Hints, format_of
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.special_tokens import SpecialTokens, check_added, checked_tokens
@@ -90,7 +90,7 @@ def _facts(engine: Engine, source: bytes | ModelSpec) -> ModelFacts:
     flags: Mapping[str, tuple[str, ...]] = {}
     if not isinstance(source, bytes):
         flags = source.carried.tokens
-    elif may_carry(source):
+    elif engine.head["carries"]:
         with importing:
             from cpbpe.model.formats.sentencepiece import read_carried
         flags = read_carried(source).tokens

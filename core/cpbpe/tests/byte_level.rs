@@ -40,6 +40,7 @@ fn columns(pieces: &[&[u8]], pattern: &str, whole: bool) -> Columns {
         denormalizer: None,
         byte_level: Some(ByteLevelOptions { pattern: pattern.into(), then: Vec::new(), name: "mine".into(), whole }),
         added: Vec::new(),
+        carries: false,
     }
 }
 

@@ -13,6 +13,7 @@ fn columns(pieces: &[(&str, u8)]) -> Columns {
     Columns {
         normalizer: NormalizerOptions { name: b"mine".to_vec(), ..NormalizerOptions::default() },
         added: vec![(b"<|end|>".to_vec(), 7)],
+        carries: false,
         ..model::columns(pieces)
     }
 }

@@ -184,6 +184,7 @@ fn engine_with(rules: &Rules, chance: &mut Chance) -> Engine {
         denormalizer: None,
         byte_level: None,
         added: Vec::new(),
+        carries: false,
     };
     Engine::from_columns(columns).unwrap()
 }

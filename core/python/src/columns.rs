@@ -81,6 +81,7 @@ pub fn columns_of(columns: &Bound<'_, PyDict>) -> PyResult<Columns> {
         denormalizer: inner(columns, "denormalizer")?.as_ref().map(normalizer_of).transpose()?,
         byte_level: inner(columns, "byte_level")?.as_ref().map(byte_level_of).transpose()?,
         added: value(columns, "added")?,
+        carries: value(columns, "carries")?,
     })
 }
 
@@ -117,6 +118,7 @@ pub fn head_of(py: Python<'_>, columns: Columns) -> PyResult<Bound<'_, PyDict>> 
     dict.set_item("denormalizer", columns.denormalizer.map(|options| normalizer_dict(py, options)).transpose()?)?;
     dict.set_item("byte_level", columns.byte_level.map(|options| byte_level_dict(py, options)).transpose()?)?;
     dict.set_item("added", numbered(py, columns.added.iter().map(|(text, id)| (&text[..], *id as usize)))?)?;
+    dict.set_item("carries", columns.carries)?;
     Ok(dict)
 }
 

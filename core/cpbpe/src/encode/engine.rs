@@ -53,6 +53,8 @@ struct Spare {
 struct File {
     /// Special tokens that were added to the model, and their ids.
     added: Vec<(Vec<u8>, u32)>,
+    /// Whether the file says more, which only Python reads.
+    carries: bool,
     /// The names of unk, bos, eos and pad.
     special_pieces: [Vec<u8>; 4],
     /// The normalizer as it is in the file.
@@ -99,6 +101,7 @@ impl Engine {
     ///     denormalizer: None,
     ///     byte_level: None,
     ///     added: Vec::new(),
+    ///     carries: false,
     /// })?;
     /// let ids = engine.with_scratch(|scratch| {
     ///     engine.encode(b"abba", true, NO_CHECK, scratch)?;
@@ -124,13 +127,13 @@ impl Engine {
         if columns.byte_level.is_none() && as_in_file.options.unicode_form.is_some() {
             return Err(Error::InvalidModel("a model that is not byte-level has a Unicode normal form"));
         }
-        let added = std::mem::take(&mut columns.added);
+        let (added, carries) = (std::mem::take(&mut columns.added), columns.carries);
         let special_pieces = columns.special_pieces.clone();
         let vocab = Arc::new(Vocab::new(columns, as_in_file.options.escape_whitespaces)?);
         let normalizer = as_in_file.with_user_defined(&vocab.user_defined);
         let direct = vocab.utf8 && normalizer.is_utf8();
         let decoder = Decoder::new(vocab.clone(), &normalizer.options, denormalizer, false);
-        let file = Arc::new(File { added, special_pieces, normalizer: as_in_file });
+        let file = Arc::new(File { added, carries, special_pieces, normalizer: as_in_file });
         Ok(Engine { vocab, file, normalizer, direct, decoder, spare: Arc::default() })
     }
 
@@ -161,6 +164,7 @@ impl Engine {
             denormalizer: self.decoder.denormalizer().map(Normalizer::options_with_rules),
             byte_level: self.vocab.byte_level.as_ref().map(|byte_level| byte_level.options.clone()),
             added: self.file.added.clone(),
+            carries: self.file.carries,
         }
     }
 

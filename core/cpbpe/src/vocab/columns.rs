@@ -14,6 +14,8 @@ use crate::vocab::pieces::piece_type::{BYTE, NORMAL, UNUSED};
 
 /// The field of an added token; `proto/cpbpe_model.proto` has the same number.
 const ADDED: u32 = 41700;
+/// The field of what only Python reads: flags of tokens, options, chat templates.
+const CARRIED: u32 = 41701;
 /// The field that says whether text that begins with a space gets a dummy prefix.
 const PREFIX_BEFORE_SPACE: u32 = 41702;
 
@@ -137,6 +139,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
         denormalizer: None,
         byte_level: None,
         added: Vec::new(),
+        carries: false,
     };
     let mut model_type = 1;
     let (mut suffix, mut before_space, mut unicode_form) = (false, true, None);
@@ -151,6 +154,7 @@ fn read_fields(data: &[u8]) -> Option<(Columns, u32)> {
             }
             (4, Value::Bytes(_)) => {}
             (ADDED, Value::Bytes(message)) => columns.added.push(added(message)?),
+            (CARRIED, _) => columns.carries = true,
             (PREFIX_BEFORE_SPACE, Value::Varint(value)) => before_space = value != 0,
             (BYTE_LEVEL, Value::Bytes(message)) => columns.byte_level = Some(byte_level(message)?),
             (UNICODE_FORM, Value::Bytes(b"")) => unicode_form = None,
@@ -304,6 +308,8 @@ pub struct Columns {
     pub byte_level: Option<ByteLevelOptions>,
     /// Special tokens that were added to the model, and their ids.
     pub added: Vec<(Vec<u8>, u32)>,
+    /// Whether the file says more about the model, which only Python reads.
+    pub carries: bool,
 }
 
 impl Columns {

@@ -21,5 +21,6 @@ pub fn columns<T: AsRef<str>>(pieces: &[(T, u8)]) -> Columns {
         denormalizer: None,
         byte_level: None,
         added: Vec::new(),
+        carries: false,
     }
 }
