@@ -322,7 +322,7 @@ class _Zstandard:
 
 
 def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Generator[R, None, None]:
-    """Yield the results of the work on all parts, in the order of the parts.
+    """Yield the results of the work on all parts, in the order of the parts; errors, too.
 
     One thread does all the work on a part. So what happens between calls of the core, such as making lists,
     also runs while other threads are in the core. Only as many parts are in memory as keep the threads busy.
@@ -337,11 +337,21 @@ def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Genera
     with importing:
         from concurrent.futures import Future, ThreadPoolExecutor
         from contextvars import copy_context  # with it, messages spell options as they do here
+
+    def submitted() -> Iterator[Future[R]]:
+        try:
+            for part in parts:
+                yield pool.submit(copy_context().run, work, part)
+        except Exception as error:
+            failed: Future[R] = Future()
+            failed.set_exception(error)
+            yield failed
+
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for part in parts:
-                waiting.append(pool.submit(copy_context().run, work, part))
+            for future in submitted():
+                waiting.append(future)
                 if len(waiting) > threads:
                     yield waiting.popleft().result()
             while waiting:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -185,13 +184,8 @@ def pack_source(
             manifest=manifest,
             source=source,
             format=kind,
-            dtype=stored,
             most_tokens=None if size is None else size.tokens(item),
-            shuffle_seed=seed,
-            validation=share,
-            validation_seed=split_seed,
             resumed=resumed,
-            stop=threading.Event(),
             show=display.update,
         )
         for split in job.splits:
@@ -452,6 +446,8 @@ class PackReport:
         return "\n".join([*lines, f"written       {first}"])
 
 
+_SUMMED_UP = ("documents", "tokens", "text_bytes", "byte_tokens", "unknown_tokens", "warnings")
+"""What the report takes from the manifest as it is."""
 _REASONS = {
     "empty": "empty",
     "absent": "null, or an empty line between records",
@@ -473,17 +469,12 @@ def _report(
         out=place.out,
         to=manifest.options["to"],
         dtype=manifest.options["dtype"],
-        documents=summary["documents"],
-        tokens=summary["tokens"],
         splits=dict(sorted(splits.items())),
-        text_bytes=summary["text_bytes"],
-        byte_tokens=summary["byte_tokens"],
-        unknown_tokens=summary["unknown_tokens"],
-        skipped={name: summary[name] for name in ("empty", "absent", "without_tokens")},
+        skipped={name: summary[name] for name in _REASONS},
         files=[place.path(file["name"]) for file in manifest.files()],
         seconds=seconds,
         new_tokens=new_tokens,
         resumed=resumed,
         was_complete=was_complete,
-        warnings=summary["warnings"],
+        **{name: summary[name] for name in _SUMMED_UP},
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -62,10 +61,6 @@ class Format(ABC):
         return {}
 
 
-class StoppedError(Exception):
-    """The work was asked to stop."""
-
-
 @dataclass
 class Job:
     """What the parts of a run share."""
@@ -74,28 +69,22 @@ class Job:
     manifest: Manifest
     source: Source
     format: Format
-    dtype: str
     most_tokens: int | None
     """The most tokens of a shard; None if there is only one."""
-    shuffle_seed: int | None
-    validation: float
-    """The share of documents in the validation part."""
-    validation_seed: int
     resumed: bool
     """Whether files that exist already may be those of this run, from before it was interrupted."""
-    stop: threading.Event
     show: Callable[[str, int, int | None], None]
     """Shows the progress of the work."""
 
     @property
+    def options(self) -> dict[str, Any]:
+        """The options of the run, as the manifest has them."""
+        return self.manifest.options
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """The names of the splits of this run."""
-        return (TRAIN, VALIDATION) if self.validation else (TRAIN,)
-
-    def check(self) -> None:
-        """Raise an error if the work has to stop; called often."""
-        if self.stop.is_set():
-            raise StoppedError
+        return (TRAIN, VALIDATION) if self.options["validation"] else (TRAIN,)
 
 
 class Checked:
@@ -153,7 +142,7 @@ class Shard:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all documents, in chunks."""
-        return self._spool.chunks(self._job.check)
+        return self._spool.chunks()
 
     def create(self, name: str) -> Checked:
         """Create a file. It is closed together with the others."""
@@ -198,7 +187,7 @@ class Split:
         """The spool that holds the shard until it is full."""
         columns = ("lengths", "files", "records") if self._job.format.needs_places else ("lengths",)
         path = self._job.place.scratch(self.name)
-        return Spool(path, self._job.dtype, columns, self._job.format.header, state)
+        return Spool(path, self._job.options["dtype"], columns, self._job.format.header, state)
 
     def state(self) -> list[Any]:
         """The state to continue from. What it covers is safe if the process is killed."""

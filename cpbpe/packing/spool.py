@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,16 +47,11 @@ class Rows:
 
     def where(self, mask: NDArray[np.bool_]) -> Rows:
         """The documents for which the mask is True."""
-        if mask.all():
-            return self
-        columns = (self.lengths, self.numbers, self.sequence, self.files, self.records)
-        return Rows(self.ids[np.repeat(mask, self.lengths)], *(column[mask] for column in columns))
+        return self if mask.all() else self._chosen(mask, self.ids[np.repeat(mask, self.lengths)])
 
     def part(self, begin: int, end: int, ends: NDArray[np.int64]) -> Rows:
         """The documents from one to another; `ends`: where the ids of each end."""
-        columns = (self.lengths, self.numbers, self.sequence, self.files, self.records)
-        ids = self.ids[ends[begin - 1] if begin else 0 : ends[end - 1]]
-        return Rows(ids, *(column[begin:end] for column in columns))
+        return self._chosen(slice(begin, end), self.ids[ends[begin - 1] if begin else 0 : ends[end - 1]])
 
     def pick(self, order: NDArray[np.int64], sequence: NDArray[np.int64]) -> Rows:
         """Some documents in another order, with their places in the sequence of all."""
@@ -66,8 +61,11 @@ class Rows:
         # Each id keeps its distance from the beginning of its document.
         places = np.arange(ends[-1] if len(ends) else 0)
         places += np.repeat(begins[order] - (ends - lengths), lengths)
-        columns = (self.numbers[order], sequence, self.files[order], self.records[order])
-        return Rows(self.ids[places], lengths, *columns)
+        return replace(self._chosen(order, self.ids[places]), sequence=sequence)
+
+    def _chosen(self, which: Any, ids: NDArray[Any]) -> Rows:
+        columns = (self.lengths, self.numbers, self.sequence, self.files, self.records)
+        return Rows(ids, *(column[which] for column in columns))
 
 
 class SpoolState(NamedTuple):
@@ -178,8 +176,8 @@ class Spool:
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         return zlib.crc32(data, crc)
 
-    def chunks(self, check: Callable[[], None]) -> Iterator[Chunk]:
-        """Yield all documents, in chunks. `check` is called often, and may raise an error to stop."""
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all documents, in chunks."""
         first, none = 0, np.zeros(0, np.int64)
         with open(f"{self.path}.tokens", "rb") as tokens, open(f"{self.path}.documents", "rb") as documents:
             tokens.seek(self.header)
@@ -188,7 +186,6 @@ class Spool:
                 ends = np.cumsum(table["lengths"]) + first
                 at = 0
                 while at < len(ends):
-                    check()
                     stop = max(at + 1, int(np.searchsorted(ends, first + _CHUNK_TOKENS, "right")))
                     ids = np.fromfile(tokens, self.dtype, int(ends[stop - 1]) - first)
                     files, records = (table.get(name, none)[at:stop] for name in ("files", "records"))

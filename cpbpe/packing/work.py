@@ -1,10 +1,10 @@
 """The work of a run: reading, encoding and writing at the same time, and continuing where an earlier run
 ended.
 
-One thread reads, one writes, and as many as `threads` allows encode, each a batch of its own. The *state* of
-a run, a JSON value, says how far the source has been read, and how far each file has been written. The files
-may hold documents that the state does not count as read, but not the opposite: documents that are read again
-are recognized by their place in the sequence of documents, and not written twice.
+One thread reads, as many as `threads` allows encode, each a batch of its own, and the one that calls writes.
+The *state* of a run, a JSON value, says how far the source has been read, and how far each file has been
+written. The files may hold documents that the state does not count as read, but not the opposite: documents
+that are read again are recognized by their place in the sequence of documents, and not written twice.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from cpbpe.corpus.files import in_order
 from cpbpe.model.spec import PieceType
 from cpbpe.packing.manifest import STATE
 from cpbpe.packing.read import Batch, Encoded, Read
-from cpbpe.packing.shards import TRAIN, VALIDATION, Job, Split, StoppedError, publish_index
+from cpbpe.packing.shards import TRAIN, VALIDATION, Job, Split, publish_index
 from cpbpe.packing.shuffle import Buckets, is_validation
 from cpbpe.packing.spool import Rows
 from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -35,7 +36,7 @@ T = TypeVar("T")
 SECONDS_BETWEEN_STATES = 2.0
 """How often the state is saved. After a kill, the work since the last saved state is done again."""
 _PATIENCE = 0.5
-"""How many seconds to wait for the reader to end; a pipe that gives nothing may keep it waiting."""
+"""How many seconds to wait for a thread to end; a pipe that gives nothing may keep the reader waiting."""
 _WAITING = 3
 """How many batches may wait for the next step."""
 _STEP = 1 << 16
@@ -115,7 +116,7 @@ class Encoder:
 
 
 class Writer:
-    """Writes encoded documents, and saves the state. Only one thread at a time may use it."""
+    """Writes encoded documents, and saves the state."""
 
     def __init__(self, job: Job, encoder: Encoder):
         self._job = job
@@ -147,20 +148,22 @@ class Writer:
         job = self._job
         self.read = Read(**state["read"])
         self.counts = Counts(**state["counts"])
-        self._ordering: list[int] | None = state["ordering"]
+        self.ordering: list[int] | None = state["ordering"]
         """Once all documents are in buckets: the next bucket, and its place in the sequence."""
         self._splits = {name: Split(job, name, *values) for name, values in state["splits"].items()}
         self._buckets: Buckets | None = None
-        if job.shuffle_seed is not None:
+        if job.options["shuffle_seed"] is not None:
             folder = job.place.scratch("buckets")
-            self._buckets = Buckets(folder, job.dtype, job.shuffle_seed, job.source.total, state["buckets"])
+            self._buckets = Buckets(
+                folder, job.options["dtype"], job.options["shuffle_seed"], job.source.total, state["buckets"]
+            )
 
     def _state(self) -> dict[str, Any]:
         return {
             "version": STATE,
             "read": asdict(self.read),
             "counts": asdict(self.counts),
-            "ordering": self._ordering,
+            "ordering": self.ordering,
             "buckets": None if self._buckets is None else self._buckets.states(),
             "splits": {name: split.state() for name, split in self._splits.items()},
         }
@@ -174,16 +177,11 @@ class Writer:
         if time.monotonic() - self._saved > SECONDS_BETWEEN_STATES:
             self.save()
 
-    @property
-    def is_read(self) -> bool:
-        """Whether the whole source is in buckets already."""
-        return self._ordering is not None
-
     def take(self, batch: Batch, encoded: Encoded) -> None:
         """Write the documents of a batch."""
         counts = replace(self.counts)
         lengths = np.diff(encoded.offsets)
-        ids = encoded.ids.astype(self._job.dtype, copy=False)
+        ids = encoded.ids.astype(self._job.options["dtype"], copy=False)
         self._encoder.count(ids if ids.dtype.kind == "u" else encoded.ids, counts)
         read, files, records = batch.located(self.read, len(lengths), encoded.empty)
         numbers = np.arange(self.read.number, read.number)
@@ -203,22 +201,23 @@ class Writer:
         buckets = self._buckets
         if buckets is None:
             return
-        if self._ordering is None:
-            self._ordering = [0, 0]
+        if self.ordering is None:
+            self.ordering = [0, 0]
             self.save()
-        for number in range(self._ordering[0], len(buckets)):
+        for number in range(self.ordering[0], len(buckets)):
             self._job.show("shuffling", number, len(buckets))
-            for rows in buckets.ordered(number, self._ordering[1]):
-                self._job.check()
+            for rows in buckets.ordered(number, self.ordering[1]):
                 self._write(rows)
-            self._ordering = [number + 1, self._ordering[1] + buckets.documents(number)]
+            self.ordering = [number + 1, self.ordering[1] + buckets.documents(number)]
             self._save_now_and_then()
         self._job.show("shuffling", len(buckets), len(buckets))
 
     def _write(self, rows: Rows) -> None:
         """Write documents, each to its split."""
-        if self._job.validation:
-            chosen = is_validation(rows.numbers, self._job.validation_seed, self._job.validation)
+        if self._job.options["validation"]:
+            chosen = is_validation(
+                rows.numbers, self._job.options["validation_seed"], self._job.options["validation"]
+            )
             self._splits[TRAIN].add(rows.where(~chosen), self._finish_shard)
             self._splits[VALIDATION].add(rows.where(chosen), self._finish_shard)
         else:
@@ -238,7 +237,7 @@ class Writer:
             if split.spool.state.documents:
                 self._finish_shard(split)
             if shards := [shard for shard in job.manifest.shards if shard["split"] == name]:
-                for path, content in job.format.index(shards, job.dtype).items():
+                for path, content in job.format.index(shards, job.options["dtype"]).items():
                     job.manifest.indexes.append(publish_index(job, path, content))
 
 
@@ -253,47 +252,36 @@ def work(job: Job, encoder: Encoder) -> Writer:
     when a document is in the files but the state does not say so yet.
     """
     writer = Writer(job, encoder)
-    if not writer.is_read:
-        _encode_all(job, encoder, writer)
+    if writer.ordering is None:
+        _encode_all(job.source.batches(writer.read, encoder.takes_lines), encoder, writer)
     writer.order()
     writer.finish()
     return writer
 
 
-def _encode_all(job: Job, encoder: Encoder, writer: Writer) -> None:
-    batches: _Pipe[Batch] = _Pipe(job)
-    results: _Pipe[tuple[Batch, Encoded]] = _Pipe(job)
-    source = job.source.batches(writer.read, encoder.takes_lines)
-    reader = threading.Thread(target=batches.fill, args=(source,), daemon=True)
-    writing = threading.Thread(target=results.drain, args=(lambda result: writer.take(*result),), daemon=True)
-
+def _encode_all(batches: Iterator[Batch], encoder: Encoder, writer: Writer) -> None:
     def encode(item: tuple[Batch, int]) -> tuple[Batch, Encoded]:
         return item[0], encoder.encode(*item)
 
-    reader.start()
-    writing.start()
+    stop = threading.Event()
+    numbered = _numbered(_ahead(batches, stop), writer.read.number)
+    results = _ahead(in_order(numbered, encode, encoder.threads), stop)
     try:
-        for result in in_order(_numbered(batches, writer.read.number), encode, encoder.threads):
-            results.put(result)
-        results.end(None)
-        writing.join()
-    except BaseException as error:
-        # If reading failed, everything that was read before is still written.
-        if not isinstance(error, Exception) or results.failure is not None:
-            job.stop.set()
-        results.end(None)
-        writing.join()
-        job.stop.set()
-        reader.join(_PATIENCE)
-        if results.failure is not None and isinstance(error, StoppedError):
-            raise results.failure from None
-        if results.failure is None and writer.read.number:  # no thread writes any more
-            with suppress(OSError):
-                writer.save()
-        raise
-    reader.join()
-    if results.failure is not None:
-        raise results.failure
+        while True:
+            try:
+                result = next(results, None)
+            except Exception:
+                # Reading or encoding failed. What comes before that has been written.
+                if writer.read.number:
+                    with suppress(OSError):
+                        writer.save()
+                raise
+            if result is None:
+                return
+            writer.take(*result)
+    finally:
+        stop.set()
+        results.close()
 
 
 def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int]]:
@@ -306,61 +294,45 @@ def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int
         first += len(batch.texts)
 
 
-class _Pipe(Generic[T]):
-    """A short queue between two threads, which an error on either side ends."""
+def _ahead(items: Iterator[T], stop: threading.Event) -> Generator[T, None, None]:
+    """Yield the same items, which a thread takes before they are asked for. An error comes in its place.
 
-    def __init__(self, job: Job):
-        self._queue: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(_WAITING)
-        self._job = job
-        self.failure: BaseException | None = None
-        """The error that ended the thread that drains it."""
+    Once `stop` is set, both sides end.
+    """
+    taken: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(_WAITING)
 
-    def put(self, item: T | None, failure: BaseException | None = None) -> None:
-        """Add an item when there is room. None is the end, perhaps with an error to be raised there."""
-        while True:
-            self._job.check()
+    def put(item: T | None, failure: BaseException | None = None) -> None:
+        while not stop.is_set():
             with suppress(queue.Full):
-                self._queue.put((item, failure), timeout=0.1)
+                taken.put((item, failure), timeout=0.1)
                 return
 
-    def end(self, failure: BaseException | None) -> None:
-        """Mark the end."""
-        with suppress(StoppedError):
-            self.put(None, failure)
+    def take() -> None:
+        try:
+            for item in items:
+                put(item)
+                if stop.is_set():
+                    break
+            put(None)
+        except BaseException as error:
+            put(None, error)
+        finally:
+            if isinstance(items, Generator):
+                items.close()
 
-    def __iter__(self) -> Iterator[T]:
-        while True:
+    # In a copy of this context, messages spell options as they do here.
+    thread = threading.Thread(target=copy_context().run, args=(take,), daemon=True)
+    thread.start()
+    try:
+        while not stop.is_set():
             try:
-                item, failure = self._queue.get(timeout=0.1)
+                item, failure = taken.get(timeout=0.1)
             except queue.Empty:
-                self._job.check()
                 continue
             if failure is not None:
                 raise failure
             if item is None:
                 return
             yield item
-
-    def fill(self, items: Iterator[T]) -> None:
-        """Add all items of an iterator, and the error that ends it. Runs in a thread of its own."""
-        try:
-            for item in items:
-                self.put(item)
-            self.end(None)
-        except StoppedError:
-            pass
-        except BaseException as error:
-            self.end(error)
-
-    def drain(self, take: Callable[[T], None]) -> None:
-        """Call a function with each item. Runs in a thread of its own."""
-        try:
-            for item in self:
-                if self._job.stop.is_set():
-                    return
-                take(item)
-        except StoppedError:
-            pass
-        except BaseException as error:
-            self.failure = error
-            self._job.stop.set()
+    finally:
+        thread.join(_PATIENCE)
