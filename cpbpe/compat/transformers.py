@@ -40,6 +40,9 @@ _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
 _ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
 """The options that decide which tokens go around a text."""
 
+_OF_ADDED_TOKENS = ("_finders", "_shown", "_renamed")
+"""What is made of the added tokens when it is first needed, and again after they have changed."""
+
 _CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
 
@@ -112,7 +115,6 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self.add_eos_token = add_eos_token
         self.legacy = legacy is not False
         self.add_prefix_space = add_prefix_space
-        self._plan = _Plan()
 
         for name in ("unk", "bos", "eos", "pad"):
             id = getattr(model, f"{name}_id")
@@ -145,12 +147,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def get_vocab(self) -> dict[str, int]:
         """The id of every piece and of every added token."""
-        return {**self._names().ids, **self.added_tokens_encoder}
+        return {**self._names.ids, **self.added_tokens_encoder}
 
+    @kept
     def _names(self) -> PieceNames:
-        if self._plan.names is None:
-            self._plan.names = PieceNames(self.cpbpe.facts.engine)
-        return self._plan.names
+        return PieceNames(self.cpbpe.facts.engine)
 
     def _add_tokens(self, new_tokens: Iterable[Any], special_tokens: bool = False) -> int:
         tokens = list(new_tokens or ())
@@ -168,7 +169,13 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def _update_trie(self, *args: Any, **kwargs: Any) -> None:
         """Called by transformers after tokens were added."""
         super()._update_trie(*args, **kwargs)
-        self._plan.clear()
+        for name in _OF_ADDED_TOKENS:
+            self.__dict__.pop(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What can be made anew is left out of pickles, and so of the hashes that datasets makes of them."""
+        made = ("_names", *_OF_ADDED_TOKENS)
+        return {name: value for name, value in vars(self).items() if name not in made}
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
@@ -182,12 +189,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self._update_trie()
 
     def _convert_token_to_id(self, token: str) -> int | None:
-        names = self._names()
+        names = self._names
         id = names.ids.get(token) if self.cpbpe.facts.is_byte_level else self.cpbpe.piece_to_id(token)
         return self.unk_token_id if id is None else id
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self._names()(index) if index < self.vocab_size else self.cpbpe.id_to_piece(index)
+        return self._names(index) if index < self.vocab_size else self.cpbpe.id_to_piece(index)
 
     # --- From text to ids -------------------------------------------------------------------------
 
@@ -244,7 +251,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if not self.cpbpe.facts.is_byte_level:
             return encoder.encode_pieces(text)
         ids, pieces, _ = encoder.align(text, False)
-        names, size = self._names(), self.vocab_size
+        names, size = self._names, self.vocab_size
         return [names(id) if id < size else piece for id, piece in zip(ids, pieces, strict=True)]
 
     def convert_tokens_to_ids(self, tokens: Any) -> Any:
@@ -260,7 +267,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _encoder(self, split_special_tokens: bool) -> Engine | SpecialEncoder:
         engine = self._engine()
-        finders = self._plan.finders
+        finders = self._finders
         if split_special_tokens not in finders:
             tokens = list(self._added_tokens_decoder.items())
             if split_special_tokens:  # with a tokenizer.json, tokens that are not special are still found
@@ -273,6 +280,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             return engine
         later = engine if self.legacy else engine.variant(prefix=False)
         return SpecialEncoder(engine, later, finder)
+
+    @kept
+    def _finders(self) -> dict[bool, SpecialFinder | None]:
+        """The finders of added tokens, by `split_special_tokens`; None if there is nothing to find."""
+        return {}
 
     def _flags(self, token: AddedToken) -> set[str]:
         """The flags of an added token, as `Carried.tokens` has them.
@@ -295,10 +307,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> str:
         ids = token_ids if isinstance(token_ids, list) else [token_ids]
-        if self._plan.shown is None:
-            self._plan.shown = self._shown()
         hidden = dict.fromkeys(self._special_ids(), "") if skip_special_tokens else {}
-        shown = {id: text for id, text in self._plan.shown.items() if id not in hidden}
+        shown = {id: text for id, text in self._shown.items() if id not in hidden}
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
@@ -318,20 +328,20 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             cleans_up = cleans_up and getattr(self, _CLEANS_UP, True)
         return str(self.clean_up_tokenization(text)) if cleans_up else text
 
+    @kept
     def _shown(self) -> dict[int, str]:
         """What added tokens are decoded to, except for those that are pieces of text."""
-        names = self._renamed()
+        names = self._renamed
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         return {
             id: names.get(text, text) for id, text in texts.items() if text in names or not self._is_text(id)
         }
 
+    @kept
     def _renamed(self) -> dict[str, str]:
         """What added tokens that are searched for in normalized text are decoded to."""
-        if self._plan.renamed is None:
-            flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
-            self._plan.renamed = renamed(self.cpbpe.facts.engine, flags)
-        return self._plan.renamed
+        flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
+        return renamed(self.cpbpe.facts.engine, flags)
 
     def _is_text(self, id: int) -> bool:
         """Whether an added token is a piece that decodes to its text, with spaces for U+2581."""
@@ -342,7 +352,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The ids that decoding can leave out: those that a tokenizer.json marks special, and bos, pad ..."""
         if not self._as_file:
             return list(self.all_special_ids)
-        said, names = self.cpbpe.facts.special, self._renamed()
+        said, names = self.cpbpe.facts.special, self._renamed
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         given = {token.content for token in self._added_tokens_decoder.values() if token.special}
         named = {str(token) for token in self.special_tokens_map.values() if not isinstance(token, list)}
@@ -361,7 +371,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 segment = []
                 engine = later
             else:
-                segment.append(self._names().piece(token))
+                segment.append(self._names.piece(token))
         return "".join([*parts, text_of(engine.decode_pieces_bytes(segment) or b"")])
 
     def _decoders(self) -> tuple[Engine, Engine]:
@@ -492,26 +502,6 @@ class PieceNames:
             return name.encode()
         id = self.ids.get(name)
         return name.encode() if id is None else self._engine.piece(id)
-
-
-class _Plan:
-    """Values that are derived from the tokens of a tokenizer when they are first needed.
-
-    They are left out of pickles, and so of the hashes that datasets makes from pickles.
-    """
-
-    def __init__(self) -> None:
-        self.names: PieceNames | None = None
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget what depends on added tokens."""
-        self.finders: dict[bool, SpecialFinder | None] = {}
-        self.shown: dict[int, str] | None = None
-        self.renamed: dict[str, str] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Plan, ()
 
 
 class _Known(str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cpbpe.compat.tokenizers import arguments
@@ -75,7 +75,7 @@ class AddedToken:
 
     def fixed(self) -> AddedToken:
         """A copy for which every flag is set."""
-        return AddedToken(self._content, **{name: getattr(self, name) for name in FLAGS})
+        return AddedToken(**self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
         return {"content": self._content, **{name: getattr(self, name) for name in FLAGS}}
@@ -116,34 +116,29 @@ class Found(NamedTuple):
 class Search:
     """Tokens that are searched for together, and their finder."""
 
-    keys: list[str] = field(default_factory=list)
-    tokens: list[tuple[int, AddedToken]] = field(default_factory=list)
-    finder: Finder | None = None
+    tokens: list[tuple[str, int, AddedToken]]
+    """The texts to search for, and the ids and tokens that they stand for."""
 
-    def add(self, key: str, id: int, token: AddedToken) -> None:
-        """Add a token; `key` is the text to search for."""
-        self.keys.append(key)
-        self.tokens.append((id, token))
+    @kept
+    def _finder(self) -> Finder:
+        return make_finder([key.encode() for key, _, _ in self.tokens])
 
     def find(self, text: str, is_skipped: Callable[[str], bool]) -> list[Found]:
         """The tokens in a text: at each place the longest, from left to right.
 
         A token that is skipped still hides others that overlap it.
         """
-        if not self.keys:
-            return []
-        if self.finder is None:
-            self.finder = make_finder([key.encode() for key in self.keys])
-        parts = self.finder.split(text)
+        parts = self._finder.split(text) if self.tokens else None
         if parts is None:
             return []
         found = []
         at, free = 0, 0
         for before, number in zip(parts[::2], parts[1::2], strict=False):
             begin = at + len(before)
-            at = end = begin + len(self.keys[number])
-            id, token = self.tokens[number]
-            if is_skipped(token.content) or (token.single_word and _is_inside(text, begin, end)):
+            key, id, token = self.tokens[number]
+            at = end = begin + len(key)
+            beside = text[max(begin - 1, 0) : begin] + text[end : end + 1]
+            if is_skipped(token.content) or (token.single_word and any(map(is_of_word, beside))):
                 continue
             if token.lstrip:
                 begin = max(len(text[:begin].rstrip(_SPACES)), free)
@@ -152,11 +147,6 @@ class Search:
             found.append(Found(id, begin, end))
             free = end
         return found
-
-
-def _is_inside(text: str, begin: int, end: int) -> bool:
-    """Whether a letter or digit is next to a part of a text."""
-    return any(map(is_of_word, text[max(begin - 1, 0) : begin] + text[end : end + 1]))
 
 
 class AddedTokens:
@@ -217,13 +207,14 @@ class AddedTokens:
     def searches(self) -> tuple[Search, Search]:
         """The tokens to search for in a text as it is, and those to search for in normalized text."""
         if self._searches is None:
-            plain, normalized = Search(), Search()
+            plain: list[tuple[str, int, AddedToken]] = []
+            normalized: dict[str, tuple[str, int, AddedToken]] = {}
             for id, token in self.by_id.items():
                 if token.normalized:
                     key = self._normalize(token.content)
-                    if key and key not in normalized.keys:
-                        normalized.add(key, id, token)
+                    normalized.setdefault(key, (key, id, token))
                 else:
-                    plain.add(token.content, id, token)
-            self._searches = plain, normalized
+                    plain.append((token.content, id, token))
+            normalized.pop("", None)
+            self._searches = Search(plain), Search(list(normalized.values()))
         return self._searches

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from cpbpe.checks import threads_for
 from cpbpe.compat.tokenizers import arguments
 from cpbpe.compat.tokenizers.added import AddedTokens
-from cpbpe.compat.tokenizers.texts import python_pattern
+from cpbpe.compat.tokenizers.texts import compiled
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
@@ -44,7 +44,7 @@ class Decoder:
     def _steps(self) -> list[Step]:
         made = self._make_steps()
         if made is None:
-            return [_spaced]
+            return [lambda tokens: [" ".join(tokens)]]
         return [_step(step) for step in (made["decoders"] if made["type"] == "Sequence" else [made])]
 
     @kept
@@ -92,18 +92,11 @@ class Decoder:
         return "".join(tokens)
 
 
-def _spaced(tokens: list[str]) -> list[str]:
-    return [" ".join(tokens)]
-
-
 def _step(step: Any) -> Step:
     kind = step["type"]
     if kind == "Replace":
-        pattern, content = step["pattern"], step["content"]
-        if "String" in pattern:
-            return lambda tokens: [token.replace(pattern["String"], content) for token in tokens]
-        compiled = re.compile(python_pattern(pattern["Regex"]))
-        return lambda tokens: [compiled.sub(lambda _: content, token) for token in tokens]
+        pattern, content = compiled(step["pattern"]), step["content"]
+        return lambda tokens: [pattern.sub(lambda _: content, token) for token in tokens]
     if kind == "ByteFallback":
         return _bytes
     if kind == "Fuse":
@@ -151,13 +144,9 @@ def _letters(tokens: list[str]) -> list[str]:
 def _stripped(token: str, content: str, start: int, stop: int) -> str:
     """A token without up to `start` and `stop` occurrences of a character at its ends."""
     for _ in range(start):
-        if not token.startswith(content):
-            break
-        token = token[1:]
+        token = token.removeprefix(content)
     for _ in range(stop):
-        if not token.endswith(content):
-            break
-        token = token[:-1]
+        token = token.removesuffix(content)
     return token
 
 
@@ -234,7 +223,6 @@ class DecodeStream:
             self._text, self._shown = text, shown
 
     def __copy__(self) -> DecodeStream:
-        new: Any = object.__new__(type(self))
-        new.__dict__.update({**vars(self), "_ids": list(self._ids)})
-        copied: DecodeStream = new
-        return copied
+        new = type(self)(self._ids, self._skips)
+        new._text, new._shown = self._text, self._shown
+        return new

@@ -173,27 +173,17 @@ class Encoding:
     (['▁Hi', '▁there'], [(0, 2), (2, 8)], [1, 1])
     """
 
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
+    def __init__(self, runs: list[Run] | None = None, ranges: dict[int, Span] | None = None) -> None:
+        self.runs = [] if runs is None else runs
         """The runs that it consists of."""
-        self.ranges: dict[int, Span] = {}
+        self.ranges = {} if ranges is None else ranges
         """The span of tokens of each text, if that is known."""
         self._overflowing: list[Encoding] = []
         self._kept: dict[str, list[Any]] = {}
 
-    @classmethod
-    def of(cls, runs: list[Run], ranges: dict[int, Span] | None = None) -> Encoding:
-        """An encoding of these runs."""
-        self = object.__new__(cls)
-        self.runs = runs
-        self.ranges = {} if ranges is None else ranges
-        self._overflowing = []
-        self._kept = {}
-        return self
-
     def copy(self) -> Encoding:
         """A copy, including what overflows."""
-        new = Encoding.of(list(self.runs), dict(self.ranges))
+        new = Encoding(list(self.runs), dict(self.ranges))
         new._overflowing = [other.copy() for other in self._overflowing]
         return new
 
@@ -302,17 +292,17 @@ class Encoding:
 
     def token_to_chars(self, token_index: int) -> Span | None:
         """The offsets of a token, or None for one that is from no text."""
-        if self.token_to_sequence(token_index) is None or token_index >= len(self):
-            return None
-        span: Span = self._column("offsets")[token_index]
+        span: Span | None = self._of_token(token_index, "offsets")
         return span
 
     def token_to_word(self, token_index: int) -> int | None:
         """The word of a token."""
-        if self.token_to_sequence(token_index) is None or token_index >= len(self):
-            return None
-        word: int | None = self._column("words")[token_index]
+        word: int | None = self._of_token(token_index, "words")
         return word
+
+    def _of_token(self, token_index: int, column: str) -> Any:
+        is_of_text = self.token_to_sequence(token_index) is not None and token_index < len(self)
+        return self._column(column)[token_index] if is_of_text else None
 
     def char_to_token(self, char_pos: int, sequence_index: int = 0) -> int | None:
         """The first token that has a character of a text."""
@@ -383,9 +373,7 @@ class Encoding:
                 f"stride is {stride}, and must be less than the number of tokens that stay of a text, here "
                 f"{most}: those that are put around texts count, too, and the texts of a pair share the rest"
             )
-        parts = [
-            Encoding.of(cut(self.runs, *window)) for window in windows(len(self), most, stride, direction)
-        ]
+        parts = [Encoding(cut(self.runs, *window)) for window in windows(len(self), most, stride, direction)]
         self.set(parts[0].runs)
         self.ranges = {}
         self._overflowing = parts[1:]
@@ -423,13 +411,6 @@ class Encoding:
         self._overflowing = combined
 
     # --- Being an object --------------------------------------------------------------------------
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.runs, self.ranges, self._overflowing
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.runs, self.ranges, self._overflowing = state
-        self._kept = {}
 
     def __copy__(self) -> Encoding:
         return self.copy()

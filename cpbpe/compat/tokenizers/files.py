@@ -157,11 +157,6 @@ class ModelFile:
         return ModelFile.of, (self.model,)
 
 
-def read_file(path: Any) -> ModelFile:
-    """The file at a path, or in a folder."""
-    return ModelFile.read(read_model_file(path))
-
-
 def read_folder(folder: Any) -> ModelFile:
     """The file in a folder: tokenizer.json, if there is one."""
     if not isinstance(folder, (str, os.PathLike)):
@@ -172,4 +167,4 @@ def read_folder(folder: Any) -> ModelFile:
             f"first, for example with huggingface_hub.snapshot_download, and pass the path of their folder"
         )
     path = os.path.join(folder, "tokenizer.json")
-    return read_file(path if os.path.isfile(path) else folder)
+    return ModelFile.read(read_model_file(path if os.path.isfile(path) else folder))

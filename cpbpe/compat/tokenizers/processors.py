@@ -55,7 +55,7 @@ class Template:
             elif added is not None and add_special_tokens:
                 runs.append(added)
                 length += added.length
-        return Encoding.of(runs, ranges)
+        return Encoding(runs, ranges)
 
     def apply(self, encodings: list[Encoding], add_special_tokens: bool) -> Encoding:
         """Join one or two encodings, and the tokens around them, into one encoding.
@@ -84,7 +84,7 @@ class Template:
                 encodings[place].set([part.typed(type_id) for part in encodings[place].runs])
                 merged.append(encodings[place], growing=False)
             elif added is not None and add_special_tokens:
-                merged.append(Encoding.of([added]), growing=False)
+                merged.append(Encoding([added]), growing=False)
         return merged
 
 
@@ -119,7 +119,8 @@ def template_of(post_processor: Any) -> Template | None:
             if made is not None and template is not None:
                 raise ModelError("post_processor is a Sequence with two templates, and one is possible here")
             template = template or made
-        return replace(template or _plain(), keeps_prefix=trims)
+        plain = Template([(0, None, 0)], [(0, None, 0), (1, None, 1)])
+        return replace(template or plain, keeps_prefix=trims)
     except ModelError:
         raise
     except (KeyError, TypeError, AttributeError, IndexError, ValueError):
@@ -154,11 +155,6 @@ def _template(step: Any) -> Template | None:
     )
 
 
-def _plain() -> Template:
-    """A template that adds no tokens."""
-    return Template([(0, None, 0)], [(0, None, 0), (1, None, 1)])
-
-
 def _steps(parts: Any, tokens: Any) -> list[Step]:
     steps: list[Step] = []
     for part in parts:
@@ -188,8 +184,6 @@ __all__ = [
 ]
 
 Json = dict[str, Any]
-Part = Json
-_MOST = (1 << 32) - 1
 
 
 class PostProcessor:
@@ -344,7 +338,7 @@ class Sequence(PostProcessor):
 # --- Parsing templates ------------------------------------------------------------------------------
 
 
-def _parts(template: Any, name: str) -> list[Part]:
+def _parts(template: Any, name: str) -> list[Json]:
     """The parts of a template, as a file has them."""
     if isinstance(template, str):
         return [_part(word) for word in template.split(" ")]
@@ -353,7 +347,7 @@ def _parts(template: Any, name: str) -> list[Part]:
     return [_part(arguments.text(word, f"an item of {name}")) for word in template]
 
 
-def _part(word: str) -> Part:
+def _part(word: str) -> Json:
     name, colon, said = word.partition(":")
     wrong = ValueError(f"{word!r} is no part of a template: that is $A, $B, a token, or these with :1 behind")
     type_id = _number(said) if colon else None
@@ -373,7 +367,7 @@ def _part(word: str) -> Part:
 def _number(text: str) -> int | None:
     digits = text.removeprefix("+")
     found = int(digits) if digits.isascii() and digits.isdigit() else None
-    return found if found is None or found <= _MOST else None
+    return found if found is None or found <= arguments.ID_MOST else None
 
 
 def _token(given: Any) -> Json:
@@ -395,4 +389,4 @@ def _pair(given: Any, name: str) -> list[Any]:
     """A token and its id."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise TypeError(f"{name} must be a token and its id, not {given!r}")
-    return [arguments.text(given[0], name), arguments.unsigned(given[1], name, _MOST)]
+    return [arguments.text(given[0], name), arguments.unsigned(given[1], name, arguments.ID_MOST)]

@@ -7,7 +7,8 @@ parts later, when they are read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -89,10 +90,14 @@ def _normal_form(form: str, text: str) -> tuple[str, list[Span]]:
 def _step(step: Any) -> tuple[re.Pattern[str] | None, str]:
     if step["type"] == "Prepend":
         return None, step["prepend"]
-    pattern = step["pattern"]
-    if "String" in pattern:
-        return re.compile(re.escape(pattern["String"])), step["content"]
-    return re.compile(python_pattern(pattern["Regex"])), step["content"]
+    return compiled(step["pattern"]), step["content"]
+
+
+def compiled(pattern: dict[str, str]) -> re.Pattern[str]:
+    """A pattern of a file, a text or a regular expression, as Python's own."""
+    return re.compile(
+        re.escape(pattern["String"]) if "String" in pattern else python_pattern(pattern["Regex"])
+    )
 
 
 def python_pattern(pattern: str) -> str:
@@ -127,7 +132,7 @@ class Words:
         if pieces_of(steps) is not None:
             self._isolated = True
             for step in steps[1:]:
-                self._cut = re.compile(python_pattern(step["pattern"]["Regex"]))
+                self._cut = compiled(step["pattern"])
 
     def starts(self, ids: list[int], pieces: list[str]) -> list[bool] | None:
         """Whether each token of a text begins a word; None if the text is one."""
@@ -292,26 +297,22 @@ class Texts:
                 encoded.append(iter([engine.encode(job[0])]))
             else:
                 encoded.append(iter(engine.encode_batch(job, threads_for(job, None)) if job else []))
-        return [
-            self._source(text, row, self._ids(row, encoded), is_fast)
-            for text, row in zip(texts, rows, strict=True)
-        ]
-
-    def _ids(self, row: list[Part] | None, encoded: list[Iterator[list[int]]]) -> list[int]:
-        if row is None:
-            return next(encoded[FIRST])
-        ids: list[int] = []
-        for part in row:
-            if part.id is None:
-                ids += next(encoded[part.kind])
+        sources = []
+        for text, row in zip(texts, rows, strict=True):
+            ids: list[int] = []
+            if row is None:
+                ids = next(encoded[FIRST])
+            for part in row or ():
+                if part.id is None:
+                    ids += next(encoded[part.kind])
+                else:
+                    ids.append(part.id)
+            if is_fast:
+                sources.append(Source.blank(ids))
             else:
-                ids.append(part.id)
-        return ids
-
-    def _source(self, text: str, row: list[Part] | None, ids: list[int], is_fast: bool) -> Source:
-        if is_fast:
-            return Source.blank(ids)
-        return Source(ids, lambda: self._details([Part(text, 0)] if row is None else row))
+                parts = [Part(text, 0)] if row is None else row
+                sources.append(Source(ids, partial(self._details, parts)))
+        return sources
 
     # --- Parts ------------------------------------------------------------------------------------
 
@@ -319,14 +320,14 @@ class Texts:
         """The parts of a text; None if it is one part."""
         plain, normalized = self._added.searches
         found = plain.find(text, self._is_skipped)
-        if not found and not normalized.keys:
+        if not found and not normalized.tokens:
             return None
         row: list[Part] = []
         at = 0
         for token in [*found, Found(-1, len(text), len(text))]:
             if at < token.begin:
                 segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
-                row += self._normalized_parts(segment) if normalized.keys else [segment]
+                row += self._normalized_parts(segment) if normalized.tokens else [segment]
             if (
                 token.id >= 0 and token.begin < token.end
             ):  # (the token before may have taken all of it, if it is white space)

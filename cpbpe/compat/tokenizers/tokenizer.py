@@ -22,10 +22,11 @@ from cpbpe.compat.tokenizers.encoding import (
     read,
     run,
 )
-from cpbpe.compat.tokenizers.files import ModelFile, read_file, read_folder
+from cpbpe.compat.tokenizers.files import ModelFile, read_folder
 from cpbpe.compat.tokenizers.processors import PostProcessor, template_of, without_template
 from cpbpe.compat.tokenizers.texts import Chunks, Normalizer, Texts, Words
 from cpbpe.lazy import importing
+from cpbpe.model.files import read_model_file
 from cpbpe.model.spec import PieceType
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
@@ -125,7 +126,7 @@ class Tokenizer:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Tokenizer:
         """Read a tokenizer.json, or any other file that `cpbpe.load` reads."""
-        return cls._of(read_file(path))
+        return cls._of(ModelFile.read(read_model_file(path)))
 
     @classmethod
     def from_str(cls, json: str) -> Tokenizer:
@@ -154,11 +155,7 @@ class Tokenizer:
         """The tokenizer.json, including everything that was added or set later."""
         content = self._file.content()
         added = self._added.by_id
-        tokens = [
-            {"id": id, "content": added[id].content, **{name: getattr(added[id], name) for name in FLAGS}}
-            for id in sorted(added)
-        ]
-        content["added_tokens"] = tokens
+        content["added_tokens"] = [{"id": id, **added[id].__getstate__()} for id in sorted(added)]
         content["truncation"] = self._truncation and self._truncation.in_file()
         content["padding"] = self._padding and self._padding.in_file()
         content["post_processor"] = self._post_processor
@@ -230,7 +227,7 @@ class Tokenizer:
                 own = [next(sources) for _ in words]
                 if are_words:
                     own = [_numbered(source, number, is_fast) for number, source in enumerate(own)]
-                encodings.append(Encoding.of([run(source, type_id=type_id) for source in own if source.ids]))
+                encodings.append(Encoding([run(source, type_id=type_id) for source in own if source.ids]))
             finished.append(self._finished(encodings, add_special_tokens))
         if self._padding is not None:
             self._padding.apply(finished)
@@ -245,7 +242,7 @@ class Tokenizer:
             finished = self._template.around(source, add_special_tokens)
         else:
             runs = [Run(source, 0, len(source.ids))] if source.ids else []
-            finished = self._finished([Encoding.of(runs)], add_special_tokens)
+            finished = self._finished([Encoding(runs)], add_special_tokens)
         if self._padding is not None:
             self._padding.apply([finished])
         return finished
