@@ -61,6 +61,16 @@ def special_tokens_of(spec: ModelSpec) -> dict[int, bytes]:
     return control | {id: text for text, id in spec.added}
 
 
+def spelled(spec: ModelSpec) -> dict[int, str]:
+    """Return the names by which GPT-2's files call all pieces and added tokens, by id."""
+    rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
+    names = {
+        id: to_letters(text) if type == PieceType.NORMAL else text.decode(errors="replace")
+        for id, (text, type) in enumerate(rows)
+    }
+    return names | {id: text.decode(errors="replace") for text, id in spec.added}
+
+
 # --- What files do not say ------------------------------------------------------------------------
 
 

@@ -38,11 +38,13 @@ from cpbpe.model.byte_level import (
     scores_of,
     shown,
     special_tokens_of,
+    spelled,
     splitter_of,
     text_that_differs,
     unsaid,
     wrong_pairs,
 )
+from cpbpe.model.formats.json_file import JsonFile
 from cpbpe.model.formats.registry import NO_HINTS, PAIRS, Hints, is_ids
 from cpbpe.model.formats.values import Difference, ReadModel, Written, refuse
 from cpbpe.model.spec import ModelSpec
@@ -50,6 +52,7 @@ from cpbpe.spelling import given
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.utf8 import LETTERS, all_from_letters, from_letters, is_spelled, to_letters
 
+_short = JsonFile("").shown
 _USUAL = "gpt2"
 """The pattern that is assumed."""
 _END_OF_WORD = "</w>"
@@ -263,11 +266,6 @@ def _wrong(line: int, reason: str) -> ModelError:
     return ModelError(f"line {line} of the file of merges: {reason}")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
 def _taken(hints: Hints, pieces: Collection[bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what to say if no pattern was given: a note, or an assumption if GPT-2's must be wrong."""
     if hints.pattern is not None:
@@ -297,8 +295,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         )
     # 1. The pairs, and what they do not say.
     listed = pairs_of(spec)
-    special = {id: token.decode(errors="replace") for id, token in special_tokens_of(spec).items()}
-    differences = list(_differences(spec, listed, list(special.values())))
+    differences = list(_differences(spec, listed))
     refuse(
         differences,
         allow_differences,
@@ -306,8 +303,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         "To write them all the same, use cpbpe.convert with allow_differences=True, which lists them",
     )
     # 2. The files.
-    tokens = {id: to_letters(piece) for id, piece in normal(spec)} | special
-    ids = {token: id for id, token in sorted(tokens.items())}
+    ids = {token: id for id, token in sorted(spelled(spec).items())}
     lines = [f"{left} {right}\n" for left, right in listed.pairs.values()]
     data = joined(json.dumps(ids).encode(), "".join([f"{_VERSION}: 0.2\n", *lines]).encode())
     notes = []
@@ -318,7 +314,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     return Written(data, tuple(differences), tuple(notes))
 
 
-def _differences(spec: ModelSpec, listed: Listed, special: list[str]) -> Iterator[Difference]:
+def _differences(spec: ModelSpec, listed: Listed) -> Iterator[Difference]:
     """Yield what a program that reads the files does differently, and what they cannot say."""
     yield from unsaid(spec)
     yield from listed.differences("a list of pairs")
@@ -333,7 +329,7 @@ def _differences(spec: ModelSpec, listed: Listed, special: list[str]) -> Iterato
         reason = "the files are read with GPT-2's pattern, and this model has another one"
         yield Difference(reason, text_that_differs(spec, PATTERNS[_USUAL]))
     taken = {to_letters(piece) for _, piece in normal(spec)}
-    for token in special:
+    for token in (token.decode(errors="replace") for token in special_tokens_of(spec).values()):
         if token in taken or "\ufffd" in token:
             yield Difference(f"the special token {token!r} is also how a piece is spelled, or is no text")
             break

@@ -20,9 +20,10 @@ from typing import NoReturn
 
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model import validity
-from cpbpe.model.formats.gguf.llamacpp import types_that_show, with_unknown_characters
+from cpbpe.model.formats.gguf.llamacpp import LlamaCpp
 from cpbpe.model.formats.values import TO_CONVERT, Difference, ReadModel, Written, refuse, unlike
 from cpbpe.model.formats.vocab_text import RULES, looks_like_a_mark
+from cpbpe.model.pair_ranks import pairs_that_make, shortest_first
 from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE
 
@@ -191,10 +192,15 @@ def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
     renamed = replace(
         spec, pieces=Pieces.of_lists(stored, spec.pieces.numbers(), spec.pieces.types), added=(), file=None
     )
-    if parts := with_unknown_characters(spec):
-        reason = f"llama2.c does not merge characters that are no pieces, as in {parts[0]!r}"
-        found.append(Difference(reason, parts[0].replace("▁", " ")))
-    return found + types_that_show(renamed, "llama2.c")
+    # Merging makes some pieces although one of their characters is no piece.
+    model = LlamaCpp(spec)
+    orphans = [text for text in model.ranks if not all(character in model.ids for character in text)]
+    if made := pairs_that_make(orphans, model.rank):
+        part = min(made, key=shortest_first)
+        reason = f"llama2.c does not merge characters that are no pieces, as in {part!r}"
+        found.append(Difference(reason, part.replace("▁", " ")))
+    model = LlamaCpp(renamed)
+    return [*found, *model.of_types("llama2.c"), *model.of_scores("llama2.c")]
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:

@@ -181,12 +181,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     except UnicodeDecodeError as error:
         raise ModelError(f"byte {error.start} of minbpe's file is not UTF-8") from None
     spec, differences = spec_of(model)
-    refuse(
-        differences,
-        allow_differences,
-        "this file cannot be read exactly",
-        TO_READ,
-    )
+    refuse(differences, allow_differences, "this file cannot be read exactly", TO_READ)
     return ReadModel(spec, tuple(differences))
 
 
@@ -260,12 +255,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             )
     # 2. Everything else.
     differences = list(_differences(spec, listed))
-    refuse(
-        differences,
-        allow_differences,
-        "there is no file of minbpe that is exactly this model",
-        TO_WRITE,
-    )
+    refuse(differences, allow_differences, "there is no file of minbpe that is exactly this model", TO_WRITE)
     merges = {(ids[left], ids[right]): ids[piece] for piece, (left, right) in listed.pairs.items()}
     special = {shown(token): id for id, token in special_tokens_of(spec).items()}
     pattern = "" if spec.splitter is None else spec.splitter.pattern

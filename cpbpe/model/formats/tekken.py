@@ -187,12 +187,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "not in this order"
         )
     differences = list(of_ranks(spec, count, "mistral-common"))
-    refuse(
-        differences,
-        allow_differences,
-        "there is no tekken.json that is exactly this model",
-        TO_WRITE,
-    )
+    refuse(differences, allow_differences, "there is no tekken.json that is exactly this model", TO_WRITE)
     try:
         special = [token.decode() for token in spec.pieces.texts[:count]]
     except UnicodeDecodeError:

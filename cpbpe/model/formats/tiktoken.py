@@ -160,12 +160,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "a .tiktoken file holds the ranks of a byte-level model, and this one is made of characters"
         )
     differences = list(of_ranks(spec, 0, "tiktoken"))
-    refuse(
-        differences,
-        allow_differences,
-        "there is no file of ranks that is exactly this model",
-        TO_WRITE,
-    )
+    refuse(differences, allow_differences, "there is no file of ranks that is exactly this model", TO_WRITE)
     special = {token.decode(errors="replace"): id for id, token in special_tokens_of(spec).items()}
     note = (
         "the file says neither by which pattern texts are cut nor which special tokens there are: it is "

@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from cpbpe.lazy import kept
-from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of, shown, symbols
+from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of, shown, spelled, symbols
 from cpbpe.model.formats.tokenizer_json.merging import MAX_USER_DEFINED_MATCHES, absent_character
 from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, pairs_that_make, shortest_first
@@ -69,19 +69,6 @@ def differences(spec: ModelSpec) -> list[Difference]:
 def remarks(spec: ModelSpec) -> list[str]:
     """Return, for someone who has used a file with llama.cpp, where llama.cpp gives other ids."""
     return [f"not as in llama.cpp: {described(difference)}" for difference in differences(spec)]
-
-
-def types_that_show(spec: ModelSpec, program: str) -> list[Difference]:
-    """Return the differences of a program that, unlike sentencepiece, merges without looking at types."""
-    model = LlamaCpp(spec)
-    return [*model.of_types(program), *model.of_scores(program)]
-
-
-def with_unknown_characters(spec: ModelSpec) -> list[str]:
-    """Return the pieces that merging makes although one of their characters is no piece, shortest first."""
-    model = LlamaCpp(spec)
-    orphans = [text for text in model.ranks if not all(character in model.ids for character in text)]
-    return sorted(pairs_that_make(orphans, model.rank), key=shortest_first)
 
 
 class LlamaCpp:
@@ -212,7 +199,7 @@ class LlamaCpp:
                         return
 
     def of_types(self, program: str) -> Iterator[Difference]:
-        """Yield a difference if only a program that does not look at types finds some piece in texts."""
+        """Yield a difference if a program that ignores types finds other pieces than sentencepiece."""
         normal = (PieceType.NORMAL, PieceType.USER_DEFINED)
         others = [
             text for text, id in self.ids.items() if self.types[id] not in normal and text in self.ranks
@@ -407,12 +394,7 @@ class LlamaCppBytes:
     @kept
     def names(self) -> dict[str, int]:
         """The ids of all tokens, by their spelling in the file."""
-        rows = zip(self.spec.pieces.texts, self.spec.pieces.types, strict=True)
-        own = {
-            to_letters(text) if type == PieceType.NORMAL else text.decode(errors="replace"): id
-            for id, (text, type) in enumerate(rows)
-        }
-        return own | {text.decode(errors="replace"): id for text, id in self.spec.added}
+        return {name: id for id, name in spelled(self.spec).items()}
 
     # --- Differences -----------------------------------------------------------------------------
 

@@ -86,12 +86,17 @@ def _with_added(spec: ModelSpec) -> ModelSpec:
     """Return the model with its added tokens as pieces, and with fillers for unused ids."""
     if not spec.added:
         return spec
-    added = {id: text for text, id in spec.added}
-    if min(added) < len(spec.pieces):
+    added, size = {id: text for text, id in spec.added}, len(spec.pieces)
+    if min(added) < size:
         raise ConversionError("an added token has the id of a piece, which no GGUF file can say")
+    if (unused := max(added) + 1 - size - len(added)) > _MOST_FILLED:
+        raise ConversionError(
+            f"the highest id is {max(added):,}, and a GGUF file has a token for every id; nothing has "
+            f"{unused:,} of these"
+        )
     texts = list(spec.pieces.texts)
     scores, types = list(spec.pieces.numbers()), bytearray(spec.pieces.types)
-    for id in range(len(texts), max(added) + 1):
+    for id in range(size, max(added) + 1):
         texts.append(added.get(id, b"[PAD%d]" % id))
         scores.append(_ADDED_SCORE if id in added else _PAD_SCORE)
         types.append(PieceType.CONTROL if id in added else PieceType.UNUSED)
@@ -189,23 +194,12 @@ def _nameless(spec: ModelSpec) -> str:
 
 def _tokens(spec: ModelSpec) -> tuple[list[bytes], list[int]]:
     """Return the tokens as the file spells them, and their types, with fillers for unused ids."""
-    texts, types = list(spec.pieces.texts), list(spec.pieces.types)
+    pieces = _with_added(spec).pieces
+    types = list(pieces.types)
     texts = [
         to_letters(text).encode() if type == PieceType.NORMAL else text
-        for text, type in zip(texts, types, strict=True)
+        for text, type in zip(pieces.texts, types, strict=True)
     ]
-    added = {id: text for text, id in spec.added}
-    if added and min(added) < len(texts):
-        raise ConversionError("an added token has the id of a piece, which no GGUF file can say")
-    size = max([len(texts), *(id + 1 for id in added)])
-    if size - len(texts) - len(added) > _MOST_FILLED:
-        raise ConversionError(
-            f"the highest id is {size - 1:,}, and a GGUF file has a token for every id; nothing has "
-            f"{size - len(texts) - len(added):,} of these"
-        )
-    for id in range(len(texts), size):
-        texts.append(added.get(id, b"[PAD%d]" % id))
-        types.append(PieceType.CONTROL if id in added else PieceType.UNUSED)
     for id, text in enumerate(texts):  # llama.cpp finds USER_DEFINED tokens in every text
         if types[id] == PieceType.CONTROL and PLAIN in spec.carried.tokens.get(
             text.decode(errors="replace"), ()

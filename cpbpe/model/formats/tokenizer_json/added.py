@@ -11,12 +11,13 @@ tokens keep their flags, see `Carried.tokens`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.model.formats.json_file import Json
 from cpbpe.model.formats.tokenizer_json.steps import (
+    FILE,
     Steps,
     member,
     shown,
@@ -127,16 +128,52 @@ def post_processor(spec: ModelSpec, names: Sequence[str] | Mapping[int, str]) ->
     }
 
 
-def lost_names(spec: ModelSpec, names: Names) -> list[str]:
-    """Return which of bos, eos and pad a reader cannot guess from the file."""
-    guessed = guessed_names({names.texts[id].encode() for id in names.control.values()})
-    return [
-        f"{names.texts[id]} is {kind}"
-        for kind, id, name in zip(
-            ("bos", "eos", "pad"), (spec.bos_id, spec.eos_id, spec.pad_id), guessed, strict=True
-        )
-        if id is not None and names.texts[id].encode() != name
-    ]
+def lost_roles(
+    spec: ModelSpec, texts: Sequence[str] | Mapping[int, str], control: set[bytes]
+) -> Iterator[tuple[str, str]]:
+    """Yield those of bos, eos and pad that a reader cannot guess from the file, with their tokens.
+
+    `texts` are the texts of the tokens by id; `control` are those that are special.
+    """
+    ids = {"bos": spec.bos_id, "eos": spec.eos_id, "pad": spec.pad_id}
+    for (role, id), guessed in zip(ids.items(), guessed_names(control), strict=True):
+        if id is not None and texts[id].encode() != guessed:
+            yield role, texts[id]
+
+
+def file_of(
+    spec: ModelSpec,
+    names: Sequence[str] | Mapping[int, str],
+    tokens: list[Json],
+    *,
+    normalizer: Json | None,
+    pre_tokenizer: Json | None,
+    decoder: Json,
+    **model: Any,
+) -> Json:
+    """Return the content of a file. `names` are the names of the pieces in it, `tokens` the added tokens, and
+    `model` the members of the model that are not the usual ones.
+    """
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": tokens,
+        "normalizer": normalizer,
+        "pre_tokenizer": pre_tokenizer,
+        "post_processor": post_processor(spec, names),
+        "decoder": decoder,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": spec.byte_fallback,
+            **model,
+        },
+    }
 
 
 # --- Reading --------------------------------------------------------------------------------------
@@ -146,6 +183,15 @@ def guessed_names(control: set[bytes]) -> tuple[bytes, bytes, bytes]:
     """Return the names of bos, eos and pad: the usual ones, if possible among these CONTROL pieces."""
     bos, eos, pad = (next((name for name in names if name in control), names[0]) for names in (BOS, EOS, PAD))
     return bos, eos, pad
+
+
+def special_pieces(
+    unknown: bytes, control: set[bytes], ends: tuple[str | None, str | None]
+) -> tuple[bytes, bytes, bytes, bytes]:
+    """Return the names of unk, bos, eos and pad in a model, from what goes around texts and what is usual."""
+    bos, eos, pad = guessed_names(control)
+    first, last = ends
+    return unknown, first.encode() if first else bos, last.encode() if last else eos, pad
 
 
 def ends_around(
@@ -201,6 +247,24 @@ def ends_of(post_processor: Any, ids: Mapping[str, int]) -> tuple[str | None, st
     return ends[0][0] if ends[0] else None, ends[1][0] if ends[1] else None
 
 
+def listed(given: Any, vocab: Mapping[str, int]) -> Iterator[tuple[str, Json, str, int]]:
+    """Yield the added tokens of a file: its place, for errors, the token, its text and its id.
+
+    Their ids are those in the vocabulary, or come after all others.
+    """
+    ids: dict[str, int] = {}
+    for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
+        where = f"added_tokens[{place}]"
+        text, id = member(typed(token, dict, where), "content", str, where), member(token, "id", int, where)
+        if not text:
+            wrong(f"{where} is empty")
+        FILE.valid(text, f"{where}, {shown(text)},")
+        expected = vocab[text] if text in vocab else ids.setdefault(text, len(vocab) + len(ids))
+        if id != expected:
+            wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
+        yield where, token, text, id
+
+
 # --- Added tokens of models of characters ---------------------------------------------------------
 
 
@@ -230,18 +294,9 @@ def read_added(
     # 1. The tokens of the file.
     found = Added()
     ids: dict[str, int] = {}
-    free = len(vocab)
     kind: bool | None = None  # whether the USER_DEFINED ones are looked for in normalized text
-    tokens_given = typed([] if given is None else given, list, "added_tokens")
-    overlaps = _overlap(tokens_given)
-    for place, token in enumerate(tokens_given):
-        where = f"added_tokens[{place}]"
-        text, id = checked_token(typed(token, dict, where), where)
-        expected = vocab.get(text, ids.get(text))
-        if expected is None:
-            expected, free = free, free + 1
-        if id != expected:
-            wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
+    overlaps = _overlap(given if isinstance(given, list) else [])
+    for where, token, text, id in listed(given, vocab):
         ids[text] = id
         is_special = member(token, "special", bool, where, False)
         if is_special:
@@ -315,18 +370,6 @@ def _overlap(given: list[Any]) -> bool:
             (flagged if flags else plain).add(text)
     spaced = strips and any(character.isspace() for text in plain for character in text)
     return spaced or may_overlap(plain, flagged) or may_overlap(flagged, plain)
-
-
-def checked_token(token: Json, where: str) -> tuple[str, int]:
-    """Return the text and the id of an added token."""
-    text, id = member(token, "content", str, where), member(token, "id", int, where)
-    if not text:
-        wrong(f"{where} is empty")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        wrong(f"{where}, {shown(text)}, holds half of a surrogate pair, which is no text")
-    return text, id
 
 
 def _can_be_user_defined(text: str, steps: Steps) -> bool:

@@ -8,25 +8,26 @@ pairs can express scores. `patterns` has how texts are cut before they are merge
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 from cpbpe.errors import ConversionError
 from cpbpe.model import validity
-from cpbpe.model.byte_level import AS_IT_IS, chunks, pairs_of, scores_of
+from cpbpe.model.byte_level import AS_IT_IS, chunks, pairs_of, scores_of, spelled
 from cpbpe.model.formats.json_file import Json
 from cpbpe.model.formats.tokenizer_json.added import (
     added_token,
-    checked_token,
     ends_around,
+    file_of,
     flagged_pieces,
     flags_of,
-    guessed_names,
-    post_processor,
+    listed,
+    lost_roles,
+    special_pieces,
 )
 from cpbpe.model.formats.tokenizer_json.merging import read_lengths
 from cpbpe.model.formats.tokenizer_json.patterns import is_only_step, pre_tokenizer_of, splitter_of
-from cpbpe.model.formats.tokenizer_json.steps import member, shown, steps_of, type_of, typed, wrong
+from cpbpe.model.formats.tokenizer_json.steps import FILE, member, shown, steps_of, type_of, typed, wrong
 from cpbpe.model.formats.values import TO_READ, Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, shortest_first
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
@@ -80,10 +81,13 @@ def read_byte_level(
     ends = ends_around(content.get("post_processor"), ids, _without_offsets)
     pieces = tokens.pieces()
     _refuse_missing(pieces)
+    for end in ends:
+        if end is not None and end not in tokens.special:
+            wrong(f"its post-processor puts {shown(end)} around texts, which is no special token of the file")
     spec = ModelSpec(
         pieces,
         normalizer,
-        special_pieces=_special_pieces(tokens, ends),
+        special_pieces=special_pieces(b"<unk>", {*map(str.encode, tokens.special)}, ends),
         alphabet="bytes",
         splitter=splitter,
         whole=whole,
@@ -155,66 +159,28 @@ def _template(step: Json) -> Json:
     return {"type": "TemplateProcessing", "single": single, "special_tokens": tokens}
 
 
-def _special_pieces(
-    tokens: _Tokens, ends: tuple[str | None, str | None]
-) -> tuple[bytes, bytes, bytes, bytes]:
-    for end in ends:
-        if end is not None and end not in tokens.special:
-            wrong(f"its post-processor puts {shown(end)} around texts, which is no special token of the file")
-    bos, eos, pad = guessed_names({text.encode() for text in tokens.special})
-    first, last = (end.encode() if end else None for end in ends)
-    return b"<unk>", first or bos, last or eos, pad
-
-
-@dataclass
 class _Tokens:
     """The tokens of a file: pieces, special tokens and what merges make."""
 
-    content: Json
-    vocab: dict[str, int]
-    pairs: dict[Pair, float]
-    splitter: SplitSpec | None
-    whole: bool
-    special: dict[str, int] = field(init=False, default_factory=dict)
-    """The added tokens, which the library looks for in every text."""
-    flags: dict[str, tuple[str, ...]] = field(init=False, default_factory=dict)
-    """Their flags, as `Carried.tokens` has them."""
-    used: set[str] = field(init=False)
-    """The tokens that merges make, or use."""
-    twins: set[str] = field(init=False, default_factory=set)
-    """Added tokens with the text of a piece: texts are searched for them before the piece can be made."""
-    texts: dict[int, str] = field(init=False)
-    """All tokens by id."""
-    size: int = field(init=False)
-    """How many of them are pieces: those with ids below the first unused one."""
-    differences: list[Difference] = field(init=False, default_factory=list)
-    notes: list[str] = field(init=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.used = {*chain.from_iterable(self.pairs), *(left + right for left, right in self.pairs)}
-        self._read_added()
-        self.texts = {id: text for text, id in {**self.vocab, **self.special}.items()}
-        self._find_twins()
-        free = next(id for id in range(len(self.texts) + 1) if id not in self.texts)
-        self.size = min([free, *(self.special[text] for text in self.twins)])
-        above = [id for text, id in self.vocab.items() if id >= self.size and text not in self.special]
-        if above:
-            wrong(f"no token has the id {self.size}, and ids of pieces have no gaps (there is {min(above)})")
-        self.beyond = tuple((self.texts[id].encode(), id) for id in sorted(self.texts) if id >= self.size)
-
-    def _read_added(self) -> None:
-        """Read the added tokens. Their ids are those in the vocabulary, or come after all others."""
-        tokens = self.content.get("added_tokens")
-        normalizes = bool(steps_of(self.content.get("normalizer"), "normalizers", "normalizer"))
-        free = len(self.vocab)
-        for place, token in enumerate(typed([] if tokens is None else tokens, list, "added_tokens")):
-            where = f"added_tokens[{place}]"
-            text, id = checked_token(typed(token, dict, where), where)
-            expected = self.vocab.get(text, self.special.get(text))
-            if expected is None:
-                expected, free = free, free + 1
-            if id != expected:
-                wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
+    def __init__(
+        self,
+        content: Json,
+        vocab: dict[str, int],
+        pairs: dict[Pair, float],
+        splitter: SplitSpec | None,
+        whole: bool,
+    ):
+        self.vocab, self.pairs, self.splitter, self.whole = vocab, pairs, splitter, whole
+        self.differences: list[Difference] = []
+        self.notes: list[str] = []
+        self.used = {*chain.from_iterable(pairs), *(left + right for left, right in pairs)}
+        """The tokens that merges make, or use."""
+        self.special: dict[str, int] = {}
+        """The added tokens, which the library looks for in every text."""
+        self.flags: dict[str, tuple[str, ...]] = {}
+        """Their flags, as `Carried.tokens` has them."""
+        normalizes = bool(steps_of(content.get("normalizer"), "normalizers", "normalizer"))
+        for where, token, text, id in listed(content.get("added_tokens"), vocab):
             self.special[text] = id
             if flags := flags_of(token, normalizes, where):
                 self.flags[text] = flags
@@ -222,13 +188,20 @@ class _Tokens:
             self.notes.append(
                 "tokenizers finds special tokens in every text, cpbpe only those that allowed_special allows"
             )
-
-    def _find_twins(self) -> None:
-        for text in self.special:
-            spelled = to_letters(text.encode())
-            if spelled != text and spelled in self.vocab:
-                self.twins.add(text)
-                self.flags.setdefault(text, ())
+        self.texts = {id: text for text, id in {**vocab, **self.special}.items()}
+        """All tokens by id."""
+        free = next(id for id in range(len(self.texts) + 1) if id not in self.texts)
+        # Some have the text of a piece. Texts are searched for them before the piece can be made.
+        in_letters = {text: to_letters(text.encode()) for text in self.special}
+        twins = [text for text, name in in_letters.items() if name != text and name in vocab]
+        for text in twins:
+            self.flags.setdefault(text, ())
+        self.size = min([free, *(self.special[text] for text in twins)])
+        """How many of the tokens are pieces: those with ids below the first unused one."""
+        above = [id for text, id in vocab.items() if id >= self.size and text not in self.special]
+        if above:
+            wrong(f"no token has the id {self.size}, and ids of pieces have no gaps (there is {min(above)})")
+        self.beyond = tuple((self.texts[id].encode(), id) for id in sorted(self.texts) if id >= self.size)
 
     def pieces(self) -> Pieces:
         """Return the pieces, with scores that merge as the pairs do."""
@@ -253,10 +226,7 @@ class _Tokens:
                 f"{shown(token)} has characters that stand for no byte, so no text becomes it; here it is a "
                 f"special token"
             )
-            try:
-                return token.encode(), PieceType.CONTROL
-            except UnicodeEncodeError:
-                wrong(f"the token {shown(token)} holds half of a surrogate pair, which is no text")
+            return FILE.valid(token, f"the token {shown(token)}").encode(), PieceType.CONTROL
         return from_letters(token), PieceType.NORMAL
 
     def _is_also_made(self, token: str) -> bool:
@@ -314,11 +284,10 @@ def dropout_difference(model: Json) -> list[Difference]:
 def content_of(spec: ModelSpec) -> tuple[Json, list[Difference], list[str]]:
     """Return the file of a byte-level model as JSON, the differences, and the notes."""
     content = without_merges(spec)
-    names = _names(spec)
-    listed = pairs_of(spec)
-    content["model"]["merges"] = list(listed.pairs.values())
-    notes = _notes(spec, names, [token["content"] for token in content["added_tokens"]])
-    return content, [*_prefix_differences(spec), *listed.differences("tokenizers")], list(notes)
+    pairs = pairs_of(spec)
+    content["model"]["merges"] = list(pairs.pairs.values())
+    notes = _notes(spec, [token["content"] for token in content["added_tokens"]])
+    return content, [*_prefix_differences(spec), *pairs.differences("tokenizers")], list(notes)
 
 
 def without_merges(spec: ModelSpec) -> Json:
@@ -328,28 +297,16 @@ def without_merges(spec: ModelSpec) -> Json:
     beyond = [(text.decode(), id) for text, id in spec.added]
     searched = control.union(flagged_pieces(spec))
     tokens = sorted([*((names[id], id) for id in searched), *beyond], key=lambda token: token[1])
-    model = {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False,
-        "byte_fallback": False,
-        "ignore_merges": spec.whole,
-        "vocab": _vocab(names, control, beyond),
-    }
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [added_token(name, id, spec.carried.tokens.get(name, ())) for name, id in tokens],
-        "normalizer": {"type": form} if (form := spec.normalizer.unicode_form) else None,
-        "pre_tokenizer": pre_tokenizer_of(spec),
-        "post_processor": post_processor(spec, _by_id(spec, names)),
-        "decoder": DECODER,
-        "model": model,
-    }
+    return file_of(
+        spec,
+        spelled(spec),
+        [added_token(name, id, spec.carried.tokens.get(name, ())) for name, id in tokens],
+        normalizer={"type": form} if (form := spec.normalizer.unicode_form) else None,
+        pre_tokenizer=pre_tokenizer_of(spec),
+        decoder=DECODER,
+        ignore_merges=spec.whole,
+        vocab=_vocab(names, control, beyond),
+    )
 
 
 def _names(spec: ModelSpec) -> list[str]:
@@ -375,11 +332,6 @@ def _names(spec: ModelSpec) -> list[str]:
                 f"a letter: {other} and {id} would be one token. Give it another text first"
             )
     return names
-
-
-def _by_id(spec: ModelSpec, names: list[str]) -> dict[int, str]:
-    """Return the names of all pieces and added tokens, by id."""
-    return {**dict(enumerate(names)), **{id: text.decode() for text, id in spec.added}}
 
 
 def _vocab(names: list[str], control: set[int], beyond: list[tuple[str, int]]) -> dict[str, int]:
@@ -408,7 +360,7 @@ def _prefix_differences(spec: ModelSpec) -> Iterator[Difference]:
         )
 
 
-def _notes(spec: ModelSpec, names: list[str], tokens: list[str]) -> Iterator[str]:
+def _notes(spec: ModelSpec, tokens: list[str]) -> Iterator[str]:
     if tokens:
         shown = ", ".join(tokens[:3]) + (", ..." if len(tokens) > 3 else "")
         yield (
@@ -417,10 +369,7 @@ def _notes(spec: ModelSpec, names: list[str], tokens: list[str]) -> Iterator[str
         )
     rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
     control = {text for text, type in rows if type == PieceType.CONTROL}
-    guessed = guessed_names(control | {text for text, _ in spec.added})
-    called = _by_id(spec, names)
-    ids = {"bos": spec.bos_id, "eos": spec.eos_id, "pad": spec.pad_id}
-    for (kind, id), name in zip(ids.items(), guessed, strict=True):
-        ends = spec.carried.options.get(f"add_{kind}", False)
-        if id is not None and called[id] != name.decode() and not ends:
-            yield f"the file does not say that {called[id]} is {kind}"
+    control.update(text for text, _ in spec.added)
+    for role, token in lost_roles(spec, spelled(spec), control):
+        if not spec.carried.options.get(f"add_{role}", False):
+            yield f"the file does not say that {token} is {role}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Any
 
@@ -221,22 +221,15 @@ UNKNOWN = "\0"
 """Stands in front of an unknown character when two results are compared."""
 
 
-@dataclass
 class Merging:
     """The pairs to list for a model."""
 
-    names: Names
-    made: dict[str, Pair] = field(init=False)
-    """The pieces that sentencepiece can make, with the pairs that make them."""
-    pairs: list[Pair] = field(init=False)
-    """The pairs to list, in order."""
-    differences: list[Difference] = field(init=False)
-    """Why some texts merge differently by the list."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, names: Names):
+        self.names = names
         # 1. Leave out pieces that cannot be listed, and UNUSED pieces from which no other piece is made.
-        names, ranks = self.names, self.names.ranks
+        ranks = names.ranks
         self.made = made = pairs_that_make(ranks, by_text(ranks))
+        """The pieces that sentencepiece can make, with the pairs that make them."""
         parts: set[str] = set()
         if names.unused:
             parts.update(part for piece in made if piece not in names.unused for part in self._parts(piece))
@@ -251,13 +244,15 @@ class Merging:
         equal = candidates(listed, ranks)
         order = ordered(listed, ranks, equal)
         self.pairs = [listed[piece] for piece in order]
+        """The pairs to list, in order."""
         self._theirs = by_pair({pair: place for place, pair in enumerate(self.pairs)})
         reasons: list[tuple[str, Iterable[str], bool]] = [
             (_EQUAL, differences(listed, ranks, order, equal), True),
             (_NO_TOKEN, _by_length(wanted.keys() - listed.keys()), True),
             (_UNUSED, self._unused_texts(wanted, listed), False),
         ]
-        self.differences = []
+        self.differences: list[Difference] = []
+        """Why some texts merge differently by the list."""
         for reason, texts, is_certain in reasons:
             found = self._first(texts)
             if found is not None and (is_certain or found[1] is not None):
@@ -337,11 +332,11 @@ class Merging:
             return False
         if self.names.holds_user_defined(rewritten):
             return False
-        return self._fused(self._ours(rewritten)) != self._fused(self._others(rewritten))
+        return self.fused(self.symbols(rewritten)) != self.fused(self._others(rewritten))
 
-    def _ours(self, text: str) -> Iterator[str]:
-        """Yield the pieces of a text in sentencepiece; an unknown character has UNKNOWN in front."""
-        names = self.names
+    def symbols(self, text: str) -> list[str]:
+        """Return the pieces of a normalized text in sentencepiece; unknown characters follow UNKNOWN."""
+        names, result = self.names, []
         waiting = [(symbol, 0) for symbol in reversed(merged(text, by_text(names.ranks)))]
         while waiting:
             symbol, depth = waiting.pop()
@@ -349,34 +344,36 @@ class Merging:
                 waiting += [(part, depth + 1) for part in reversed(self.made[symbol])]
             else:
                 found = symbol in names.ranks and (symbol not in names.unused or depth > MAX_SPLIT_DEPTH)
-                yield symbol if found or symbol in names.bytes else UNKNOWN + symbol
+                result.append(symbol if found or symbol in names.bytes else UNKNOWN + symbol)
+        return result
 
-    def pieces_of(self, text: str) -> list[str]:
-        """Return the pieces of a normalized text in sentencepiece; unknown characters follow UNKNOWN."""
-        return list(self._ours(text))
-
-    def _others(self, text: str) -> Iterator[str]:
+    def _others(self, text: str) -> list[str]:
         """The same in the other library."""
         known = self.names.characters
-        for symbol in merged(text, self._theirs):
-            yield symbol if len(symbol) > 1 or symbol in known else UNKNOWN + symbol
+        found = merged(text, self._theirs)
+        return [symbol if len(symbol) > 1 or symbol in known else UNKNOWN + symbol for symbol in found]
 
-    def _fused(self, symbols: Iterable[str]) -> list[str]:
+    def fused(self, symbols: list[str]) -> list[str]:
         """Join unknown characters that are side by side if, without byte fallback, they have one id."""
         if self.names.spec.byte_fallback:
-            return list(symbols)
+            return symbols
         return [
             part
-            for unknown, group in groupby(symbols, lambda symbol: symbol[0] == UNKNOWN)
-            for part in ([UNKNOWN] if unknown else group)
+            for unknown, group in groupby(symbols, is_unknown)
+            for part in ([UNKNOWN * 2] if unknown else group)
         ]
 
     def unfound(self, name: str) -> list[str] | None:
         """Return what the text of a token becomes in sentencepiece; None if it is the token itself."""
         if name in self.made and name not in self.names.unused:
             return None
-        symbols = list(self._ours(name))
+        symbols = self.symbols(name)
         return None if symbols == [name] else symbols
+
+
+def is_unknown(symbol: str) -> bool:
+    """Whether a symbol is an unknown character, or several."""
+    return symbol[0] == UNKNOWN and len(symbol) > 1
 
 
 def _by_length(texts: Iterable[str]) -> list[str]:
@@ -428,10 +425,12 @@ class Comparison:
 
     def difference(self, suspect: Suspect) -> Difference | None:
         """Return the suspect as a difference, with a text that shows it; None if it makes no difference."""
-        for token in suspect.tokens:
-            for text in self._texts(token):
-                if self._differ(text):
-                    return Difference(suspect.reason, text)
+        for text in chain.from_iterable(map(self._texts, suspect.tokens)):
+            rewritten = normalized(self.spec.normalizer, text)
+            if self._merging.names.holds_user_defined(rewritten):
+                continue
+            if self._ids(self._merging.symbols(rewritten), self._own_ids) != self._theirs(rewritten):
+                return Difference(suspect.reason, text)
         return Difference(suspect.reason) if suspect.is_certain else None
 
     def _texts(self, token: str) -> Iterable[str]:
@@ -452,16 +451,9 @@ class Comparison:
         ]
         return sorted(filter(None, dict.fromkeys(found)), key=shortest_first)
 
-    def _differ(self, text: str) -> bool:
-        """Whether a text gets other ids. (False, too, if it contains a user-defined piece.)"""
-        rewritten = normalized(self.spec.normalizer, text)
-        if self._merging.names.holds_user_defined(rewritten):
-            return False
-        return self._ours(rewritten) != self._theirs(rewritten)
-
-    def _ours(self, text: str) -> Ids:
-        symbols = self._merging.pieces_of(text)
-        return self._ids(symbols, {name.decode(errors="replace"): id for name, id in self.spec.ids.items()})
+    @kept
+    def _own_ids(self) -> dict[str, int]:
+        return {name.decode(errors="replace"): id for name, id in self.spec.ids.items()}
 
     def _theirs(self, text: str) -> Ids:
         parts = re.findall(rf"{SPACE}[^{SPACE}]*|[^{SPACE}]+", text) if self.splits else [text]
@@ -473,13 +465,13 @@ class Comparison:
             found += self._ids([s if s in self.vocab else UNKNOWN + s for s in symbols], self.vocab)
         return found
 
-    def _ids(self, symbols: Iterable[str], ids: Mapping[str, int]) -> Ids:
+    def _ids(self, symbols: list[str], ids: Mapping[str, int]) -> Ids:
         found: Ids = []
-        for unknown, group in groupby(symbols, lambda symbol: symbol[0] == UNKNOWN and len(symbol) > 1):
-            if not unknown:
-                found += [ids[symbol] for symbol in group]
-            elif self.spec.byte_fallback or self.unknown is None:
-                found += group
+        for symbol in self._merging.fused(symbols):
+            if not is_unknown(symbol):
+                found.append(ids[symbol])
+            elif self.unknown is None or self.spec.byte_fallback:
+                found.append(symbol)
             else:
                 found.append(self.vocab[self.unknown])
         return found
@@ -526,7 +518,7 @@ def _unaligned_text(multiple: Any, spec: ModelSpec) -> str | None:
         return None
     merging = Merging(Names(spec))
     for text in ("a", "a b", "b", "1", "a b c"):
-        symbols = merging.pieces_of(normalized(spec.normalizer, text))
+        symbols = merging.symbols(normalized(spec.normalizer, text))
         known = all(symbol[0] != UNKNOWN for symbol in symbols)
         if known and len(symbols) % multiple:
             return text

@@ -27,7 +27,7 @@ from types import MappingProxyType
 
 from cpbpe.errors import ConversionError
 from cpbpe.model.formats.json_file import Json
-from cpbpe.model.formats.tokenizer_json.steps import escaped, member, sequence, shown, typed, wrong
+from cpbpe.model.formats.tokenizer_json.steps import escaped, member, sequence, shown, split_at, typed, wrong
 from cpbpe.model.spec import ModelSpec, SplitSpec
 from cpbpe.text.split_patterns import PATTERNS, name_of
 
@@ -414,8 +414,6 @@ _OURS = MappingProxyType(
     {to_theirs(pattern): pattern for pattern in PATTERNS.values()} | {GPT2: PATTERNS["gpt2"]}
 )
 """The named patterns, by their form in files."""
-_TAKES_ALL = frozenset(_OURS)
-"""Patterns that match every text from its beginning to its end."""
 
 
 def splitter_of(steps: list[Json]) -> SplitSpec | None:
@@ -461,16 +459,19 @@ def _split(step: Json) -> str:  # noqa: RET503 (likewise)
     inverted = member(step, "invert", bool, "pre_tokenizer.Split", False)
     if set(given) == {"String"}:
         text = typed(given["String"], str, "pre_tokenizer.Split.pattern.String")
-        known, pattern = False, escaped(text)
+        takes_all, pattern = False, escaped(text)
     elif set(given) == {"Regex"}:
         text = typed(given["Regex"], str, "pre_tokenizer.Split.pattern.Regex")
-        known = text in _TAKES_ALL
-        pattern = _from_theirs(text) if text else ""
+        takes_all = text in _OURS  # all of these match every text from its beginning to its end
+        try:
+            pattern = _OURS[text] if text in _OURS else text and from_theirs(text)
+        except PatternError as error:
+            wrong(f"the pattern {shown(text)} of its pre-tokenizer has {error}")
     else:
         wrong(f"the pattern of a Split must be a String or a Regex, and is {shown(given)}")
     if not pattern:
         wrong("the pattern of a Split is empty")
-    if behavior == "Isolated" or (behavior == "Removed" and inverted and known):
+    if behavior == "Isolated" or (behavior == "Removed" and inverted and takes_all):
         return pattern
     if behavior == "Removed":
         what = "between the matches" if inverted else "that matches"
@@ -505,15 +506,6 @@ def _punctuation(behavior: str) -> str:
     return _MERGED.get(behavior, "[{0}]").format(punctuation())
 
 
-def _from_theirs(text: str) -> str:
-    if text in _OURS:
-        return _OURS[text]
-    try:
-        return from_theirs(text)
-    except PatternError as error:
-        wrong(f"the pattern {shown(text)} of its pre-tokenizer has {error}")
-
-
 def is_only_step(splitter: SplitSpec | None) -> bool:
     """Whether only ByteLevel cuts texts, without steps before it."""
     return splitter is None or (not splitter.then and splitter.pattern in (PATTERNS["gpt2"], GPT2))
@@ -533,20 +525,15 @@ def pre_tokenizer_of(spec: ModelSpec) -> Json:
         if behavior is not None:
             steps.append({"type": "Punctuation", "behavior": behavior})
             continue
-        regex = {"Regex": _to_theirs(pattern)}
-        steps.append({"type": "Split", "pattern": regex, "behavior": "Isolated", "invert": False})
+        try:
+            steps.append(split_at(to_theirs(pattern)))
+        except PatternError as error:
+            raise ConversionError(
+                f"there is no tokenizer.json for this model: its pattern {shown(pattern)} has {error}"
+            ) from None
     steps.append(
         {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": uses_gpt2}
     )
     made = sequence("pretokenizers", steps)
     assert made is not None
     return made
-
-
-def _to_theirs(pattern: str) -> str:
-    try:
-        return to_theirs(pattern)
-    except PatternError as error:
-        raise ConversionError(
-            f"there is no tokenizer.json for this model: its pattern {shown(pattern)} has {error}"
-        ) from None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from cpbpe.model import validity
 from cpbpe.model.formats.json_file import Json
-from cpbpe.model.formats.tokenizer_json.added import Added, ends_around, guessed_names, read_added
+from cpbpe.model.formats.tokenizer_json.added import ends_around, read_added, special_pieces
 from cpbpe.model.formats.tokenizer_json.byte_level import dropout_difference, is_byte_level, read_byte_level
 from cpbpe.model.formats.tokenizer_json.merging import (
     Comparison,
@@ -75,13 +74,21 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         pairs = _checked_merges(member(model, "merges", list, "model"), vocab, splits=False)
         return read_byte_level(content, vocab, pairs, allow_differences=allow_differences)
     steps = read_steps(content)
-    vocabulary = _Vocabulary(model, steps, allow_added=content.get("added_tokens"))
+    vocabulary = _Vocabulary(model, steps, content.get("added_tokens"))
     # 2. The pieces, and from these the model.
     pieces = vocabulary.pieces()
     added = vocabulary.added
     ids = {**{text: id for id, text in enumerate(added.pieces)}, **{t.decode(): id for t, id in added.beyond}}
     ends = ends_around(content.get("post_processor"), ids)
-    names = _special_pieces(vocabulary, ends)
+    control = {text.encode() for text, type in vocabulary.rows if type == PieceType.CONTROL}
+    for end in ends:
+        if end is not None and vocabulary.text_of(end).encode() not in control:
+            wrong(
+                f"its post-processor puts {shown(end)} around texts, which is no CONTROL piece, and add_bos "
+                f"and add_eos put only these there; take it out of the post-processor, and use encode_parts"
+            )
+    first, last = (vocabulary.text_of(end) if end else None for end in ends)
+    unknown = vocabulary.text_of(vocabulary.unknown or _UNKNOWN).encode()
     spec = ModelSpec(
         pieces,
         steps.normalizer,
@@ -89,7 +96,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         unk_surface=unknown_surface(
             content, vocabulary.unknown, vocabulary.unknown in added.special, vocabulary.byte_fallback
         ),
-        special_pieces=names,
+        special_pieces=special_pieces(unknown, control, (first, last)),
         added=added.beyond,
         carried=Carried(
             {name: True for name, end in zip(("add_bos", "add_eos"), ends, strict=True) if end}
@@ -107,7 +114,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
             spec, vocabulary.vocab, vocabulary.pairs, vocabulary.unknown, ignores, steps.splits
         )
         differences += filter(None, map(comparison.difference, vocabulary.suspects))
-    if steps.user_defined is not None and isolating(spec) != steps.isolating:
+    if steps.user_defined is not None and isolating(Names(spec)) != steps.isolating:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
     refuse(differences, allow_differences, "no SentencePiece model is exactly this tokenizer.json", TO_READ)
     notes = [*steps.notes, *added.notes, *notes_of_lengths]
@@ -131,58 +138,23 @@ def decoder_note(content: Json, names: Names) -> str | None:
     return f"decoding may differ in spaces at the beginning and in unknown characters: its decoder is {named}"
 
 
-def _special_pieces(
-    vocabulary: _Vocabulary, ends: tuple[str | None, str | None]
-) -> tuple[bytes, bytes, bytes, bytes]:
-    control = {text.encode() for text, type in vocabulary.rows if type == PieceType.CONTROL}
-    bos, eos, pad = guessed_names(control)
-    for end in ends:
-        if end is not None and vocabulary.text_of(end).encode() not in control:
-            wrong(
-                f"its post-processor puts {shown(end)} around texts, which is no CONTROL piece, and add_bos "
-                f"and add_eos put only these there; take it out of the post-processor, and use encode_parts"
-            )
-    first, last = (vocabulary.text_of(end).encode() if end else None for end in ends)
-    unknown = vocabulary.unknown
-    return (
-        b"<unk>" if unknown is None else vocabulary.text_of(unknown).encode(),
-        first or bos,
-        last or eos,
-        pad,
-    )
-
-
-@dataclass
 class _Vocabulary:
     """The tokens, their types and the merges."""
 
-    model: Json
-    steps: Steps
-    allow_added: Any
-    byte_fallback: bool = field(init=False)
-    unknown: str | None = field(init=False)
-    vocab: dict[str, int] = field(init=False)
-    added: Added = field(init=False)
-    bytes: dict[str, str] = field(init=False)
-    """The names of BYTE pieces that the vocabulary lacks, by the one-character tokens that stand for them."""
-    rows: list[tuple[str, PieceType]] = field(init=False)
-    """The text and the type of each piece, before the merges are considered."""
-    differences: list[Difference] = field(init=False, default_factory=list)
-    """Certain differences."""
-    suspects: list[Suspect] = field(init=False, default_factory=list)
-    """Possible differences, which are to be tried on texts."""
-
-    def __post_init__(self) -> None:
-        model = self.model
+    def __init__(self, model: Json, steps: Steps, added_tokens: Any):
+        self.model, self.steps = model, steps
+        self.differences: list[Difference] = []
+        """Certain differences."""
+        self.suspects: list[Suspect] = []
+        """Possible differences, which are to be tried on texts."""
         self.byte_fallback = member(model, "byte_fallback", bool, "model", False)
         self.unknown = member(model, "unk_token", str, "model", "") or None
         self.vocab = vocab = _checked_vocab(member(model, "vocab", dict, "model"))
         if self.unknown is None and self.byte_fallback and _UNKNOWN in vocab:
             self.unknown = _UNKNOWN  # transformers omits unk_token if byte fallback makes it unnecessary
-        self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, self.steps.splits)
+        self.pairs = _checked_merges(member(model, "merges", list, "model"), vocab, steps.splits)
         made = {left + right for left, right in self.pairs}
-        self.added = read_added(self.allow_added, vocab, self.steps, self.unknown, made)
-        tokens = self.added.pieces
+        self.added = read_added(added_tokens, vocab, steps, self.unknown, made)
         if self.unknown is not None and self.unknown not in vocab:
             wrong(f"model.unk_token is {shown(self.unknown)}, which is no token")
         if self.unknown is None and not self.byte_fallback:
@@ -192,12 +164,11 @@ class _Vocabulary:
             )
         missing = {chr(int(byte[3:5], 16)): byte for byte in _BYTES - vocab.keys() if byte < "<0x80>"}
         self.bytes = missing if missing.keys() <= vocab.keys() else {}
-        self.rows = [self._row(token, id) for id, token in enumerate(tokens)]
-        self._settings()
-
-    def _settings(self) -> None:
-        """Collect what the settings of the model do that SentencePiece does not."""
-        model, unknown = self.model, self.unknown
+        """The names of BYTE pieces that the vocabulary lacks, by the one-character tokens that stand for
+        them."""
+        self.rows = [self._row(token, id) for id, token in enumerate(self.added.pieces)]
+        """The text and the type of each piece, before the merges are considered."""
+        # What the settings of the model do that SentencePiece does not.
         self.differences += dropout_difference(model)
         if not self.byte_fallback:
             absent = absent_character(text for text, _ in self.rows)
@@ -211,10 +182,9 @@ class _Vocabulary:
                         "unknown characters are cut at spaces, which are unknown", f"{absent} {absent}"
                     )
                 )
-        if unknown is not None and len(unknown) == 1:
-            self.suspects.append(
-                Suspect("its unknown token is a character, which texts may hold", (unknown,))
-            )
+        if self.unknown is not None and len(self.unknown) == 1:
+            reason = "its unknown token is a character, which texts may hold"
+            self.suspects.append(Suspect(reason, (self.unknown,)))
 
     def text_of(self, token: str) -> str:
         """Return the text of a token: its name without the NUL that hides it from texts."""

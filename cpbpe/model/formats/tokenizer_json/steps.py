@@ -280,14 +280,15 @@ def splits_of(pieces: Iterable[str], cuts: Mapping[str, int]) -> list[Json]:
     pieces = sorted(pieces)
     if not pieces:
         return []
-    steps = [_split(_alternatives(pieces))]
+    steps = [split_at(_alternatives(pieces))]
     if cuts:
         parts = (rf"{escaped(text[:at])}(?={escaped(text[at:])}\z)" for text, at in sorted(cuts.items()))
-        steps.append(_split(rf"\A(?:{'|'.join(parts)})"))
+        steps.append(split_at(rf"\A(?:{'|'.join(parts)})"))
     return steps
 
 
-def _split(pattern: str) -> Json:
+def split_at(pattern: str) -> Json:
+    """Return the pre-tokenizer that makes words of the matches of a pattern, and of the text between them."""
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 

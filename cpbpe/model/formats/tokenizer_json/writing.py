@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from cpbpe.model import validity
+from cpbpe.model.byte_level import spelled
 from cpbpe.model.formats.json_file import Json
 from cpbpe.model.formats.tokenizer_json import added
 from cpbpe.model.formats.tokenizer_json.byte_level import content_of
@@ -25,7 +26,6 @@ from cpbpe.model.formats.tokenizer_json.steps import (
 )
 from cpbpe.model.formats.values import TO_CONVERT, Difference, Written, refuse
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.text.utf8 import to_letters
 
 _NONE = "there is no tokenizer.json that is exactly this model"
 
@@ -39,67 +39,46 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     """
     validity.check(spec)
     if spec.alphabet == "bytes":
-        return _write_byte_level(spec, allow_differences)
+        content, found, notes = content_of(spec)
+        refuse(found, allow_differences, _NONE, TO_CONVERT)
+        return Written(_dumped(content), tuple(found), tuple(notes))
     names = Names(spec)
     merging = Merging(names)
     differences = [*merging.differences, *_other_differences(names, merging)]
-    cuts = _cuts(merging, differences) if names.user_defined else {}
+    splits = isolating(names, merging, differences)
     refuse(differences, allow_differences, _NONE, TO_CONVERT)
     unknown = spec.unknown_id
-    model = {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None if unknown is None else names.names[unknown],
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": True,
-        "byte_fallback": spec.byte_fallback,
-        "ignore_merges": bool(names.user_defined),
-        "vocab": {**dict(zip(names.names, range(len(names.names)), strict=True)), **added.in_gaps(spec)},
-        "merges": merging.pairs,
-    }
-    content = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": added.added_tokens(names),
-        "normalizer": _normalizer(spec),
-        "pre_tokenizer": _pre_tokenizer(names, cuts),
-        "post_processor": added.post_processor(spec, names.names),
-        "decoder": names.decoder(),
-        "model": model,
-    }
+    content = added.file_of(
+        spec,
+        names.names,
+        added.added_tokens(names),
+        normalizer=_normalizer(spec),
+        pre_tokenizer=_pre_tokenizer(names, splits),
+        decoder=names.decoder(),
+        unk_token=None if unknown is None else names.names[unknown],
+        fuse_unk=True,
+        ignore_merges=bool(names.user_defined),
+        vocab={**dict(zip(names.names, range(len(names.names)), strict=True)), **added.in_gaps(spec)},
+        merges=merging.pairs,
+    )
     return Written(_dumped(content), tuple(differences), tuple(_notes(spec, names)))
-
-
-def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
-    content, differences, notes = content_of(spec)
-    refuse(differences, allow_differences, _NONE, TO_CONVERT)
-    return Written(_dumped(content), tuple(differences), tuple(notes))
 
 
 def _dumped(content: Json) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def isolating(spec: ModelSpec) -> list[Json]:
-    """Return the pre-tokenizers that isolate the USER_DEFINED pieces of a model."""
-    names = Names(spec)
-    return splits_of(names.user_defined, _cuts(Merging(names), []) if names.user_defined else {})
-
-
 def pre_tokenizer(spec: ModelSpec) -> Json | None:
     """Return the pre-tokenizer of a model's file."""
     names = Names(spec)
-    return _pre_tokenizer(names, _cuts(Merging(names), []) if names.user_defined else {})
+    return _pre_tokenizer(names, isolating(names))
 
 
-def _pre_tokenizer(names: Names, cuts: dict[str, int]) -> Json | None:
+def _pre_tokenizer(names: Names, steps: list[Json]) -> Json | None:
     spec = names.spec
-    steps = splits_of(names.user_defined, cuts)
     if by_metaspace(spec.normalizer):
         after_special = spec.carried.options.get("prefix_after_special", True)
-        steps.insert(0, metaspace_of(after_special))
+        steps = [metaspace_of(after_special), *steps]
     return sequence("pretokenizers", steps)
 
 
@@ -113,12 +92,17 @@ def _normalizer(spec: ModelSpec) -> Json | None:
     return sequence("normalizers", steps)
 
 
-def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
-    """Return where to cut the texts of tokens that sentencepiece finds in no text.
+def isolating(
+    names: Names, merging: Merging | None = None, differences: list[Difference] | None = None
+) -> list[Json]:
+    """Return the pre-tokenizers that isolate the USER_DEFINED pieces of a model, and that cut the texts of
+    tokens that sentencepiece finds in no text. What this makes different is added to `differences`.
 
     `steps` explains this in its section "User-defined pieces".
     """
-    names = merging.names
+    if not names.user_defined:
+        return []
+    merging = merging or Merging(names)
     unfound = {
         name: symbols
         for name in names.names
@@ -143,12 +127,12 @@ def _cuts(merging: Merging, differences: list[Difference]) -> dict[str, int]:
                 places.append(at)
         if places:
             cuts[name] = places[0]
-        elif name not in harmless:
+        elif name not in harmless and differences is not None:
             shown = f"{names.user_defined[0]}{name}{names.user_defined[0]}"
             differences.append(
                 Difference(f"tokenizers takes {name!r} as a token between user-defined pieces", shown)
             )
-    return cuts
+    return splits_of(names.user_defined, cuts)
 
 
 def _other_differences(names: Names, merging: Merging) -> Iterator[Difference]:
@@ -191,7 +175,8 @@ def _notes(spec: ModelSpec, names: Names) -> Iterator[str]:
             "ids that no text has may be decoded in another way: bytes that are not UTF-8, the byte of a "
             "space, an unknown token at the beginning"
         )
-    if lost := added.lost_names(spec, names):
+    control = {names.texts[id].encode() for id in names.control.values()}
+    if lost := [f"{text} is {role}" for role, text in added.lost_roles(spec, names.texts, control)]:
         yield f"the file does not say that {', '.join(lost)}"
     if spec.settings.trainer:
         yield "scores become the order of merges, and the settings of the training are not stored"
@@ -204,21 +189,15 @@ def read_back(spec: ModelSpec, written: Written) -> str:
     """
     content: Any = json.loads(written.data)
     vocab: dict[str, int] = content["model"]["vocab"]
-    rows = enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True))
-    others = {text.decode(): id for text, id in spec.added}
     if spec.alphabet == "bytes":
         tokens = {**vocab, **{token["content"]: token["id"] for token in content["added_tokens"]}}
-        meant = {
-            text.decode() if type == PieceType.CONTROL else to_letters(text): id for id, (text, type) in rows
-        }
-        return "" if tokens == {**meant, **others} else "its tokens are not the same"
+        meant = {name: id for id, name in spelled(spec).items()}
+        return "" if tokens == meant else "its tokens are not the same"
     found = {id: token for token, id in vocab.items()}
-    same = all(found.pop(id, None) in _possible_names(text.decode(), type) for id, (text, type) in rows)
-    is_rest = found.items() <= {id: text for text, id in others.items()}.items()
+    same = True
+    for id, (data, type) in enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True)):
+        text = data.decode()
+        character = chr(int(text[3:5], 16)) if type == PieceType.BYTE else text
+        same = same and found.pop(id, None) in (text, HIDDEN + text, character)
+    is_rest = found.items() <= {id: text.decode() for text, id in spec.added}.items()
     return "" if same and is_rest else "its tokens are not the same"
-
-
-def _possible_names(text: str, type: int) -> tuple[str, ...]:
-    """Return the names that a piece may have in a file."""
-    character = (chr(int(text[3:5], 16)),) if type == PieceType.BYTE else ()
-    return (text, HIDDEN + text, *character)
