@@ -43,32 +43,29 @@ def find(
     say. `column_named`: the user said which column of a table holds the texts.
     """
     found = Found()
-    for path in paths:
-        of_path = _of_path(checked_path(path), any_text, column_named)
-        found.files += of_path.files
-        found.left_out.update(of_path.left_out)
-        found.again += of_path.again
-    return found
-
-
-def _of_path(path: str, any_text: bool, column_named: bool) -> Found:
-    if path == "-":
-        return Found([path])
-    if os.path.isdir(path):
-        return _of_directory(path, any_text, column_named)
-    if not os.path.lexists(path) and glob.has_magic(path):
-        found = Found()
-        found.files = _once(_matching(path, found), found)
-        if not found.files:
-            raise FileNotFoundError(f"no file matches {_shown(path)}{_hint(path)}")
-    else:
-        _check_exists(path)
-        found = Found([path])
-    for file in found.files:
-        _check_readable(file)
-        what = None if any_text else named_as_no_text(file, column_named)
-        if what is not None:
-            raise CorpusError(f"{file}: the file {what}")
+    for path in map(checked_path, paths):
+        if path == "-":
+            found.files.append(path)
+            continue
+        if os.path.isdir(path):
+            below = _of_directory(path, any_text, column_named)
+            found.files += below.files
+            found.left_out.update(below.left_out)
+            found.again += below.again
+            continue
+        files = [path]
+        if not os.path.lexists(path) and glob.has_magic(path):
+            files = _once(_matching(path, found), found)
+            if not files:
+                raise FileNotFoundError(f"no file matches {_shown(path)}{_hint(path)}")
+        else:
+            _check_exists(path)
+        for file in files:
+            _check_readable(file)
+            what = None if any_text else named_as_no_text(file, column_named)
+            if what is not None:
+                raise CorpusError(f"{file}: the file {what}")
+        found.files += files
     return found
 
 

@@ -45,11 +45,6 @@ class Place:
         self._base = self.out if self.out.endswith(("-", "_")) else os.path.join(self.out, "")
 
     @property
-    def folder(self) -> str:
-        """The folder of all files."""
-        return os.path.dirname(self._base) or os.curdir
-
-    @property
     def manifest(self) -> str:
         """The path of the manifest."""
         return self.path(MANIFEST)

@@ -100,7 +100,9 @@ class PackedTokens:
         if isinstance(index, slice):
             begin, end, step = index.indices(count)
             if step == 1:
-                return self._documents(begin, max(begin, end))
+                bounds = self._bounds(begin, max(begin, end))
+                ids = self.ids(int(bounds[0]), int(bounds[-1])).astype(np.uint32)
+                return Ragged(ids, bounds - bounds[0])
             rows = [self[document] for document in range(begin, end, step)]
             ids = np.concatenate([np.zeros(0, np.uint32), *rows]).astype(np.uint32)
             return Ragged(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
@@ -120,11 +122,6 @@ class PackedTokens:
                 bounds = shard.offsets.part(first, min(first + _STEP, shard.documents)).tolist()
                 for begin, end in pairwise(bounds):
                     yield shard.ids[begin:end]
-
-    def _documents(self, begin: int, end: int) -> Ragged:
-        bounds = self._bounds(begin, end)
-        ids = self.ids(int(bounds[0]), int(bounds[-1])).astype(np.uint32)
-        return Ragged(ids, bounds - bounds[0])
 
     def _bounds(self, begin: int, end: int) -> NDArray[np.int64]:
         """Where documents begin in all tokens, and where the last of them ends."""
@@ -197,7 +194,9 @@ class PackedTokens:
     # --- Pickling and showing -----------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PackedTokens, (os.path.abspath(self._place.out) + _tail(self._place.out), self.split)
+        # (`abspath` drops a separator at the end, but it makes `data_/` a folder.)
+        end = os.sep if self._place.out.endswith(("/", os.sep)) else ""
+        return PackedTokens, (os.path.abspath(self._place.out) + end, self.split)
 
     def __repr__(self) -> str:
         return (
@@ -211,11 +210,6 @@ def _places(firsts: list[int], begin: int, end: int) -> range:
     if begin >= end:
         return range(0)
     return range(bisect_right(firsts, begin) - 1, bisect_right(firsts, end - 1))
-
-
-def _tail(out: str) -> str:
-    """The separator at the end of `out`: `os.path.abspath` drops it, but it makes `data_/` a folder."""
-    return os.sep if out.endswith(("/", os.sep)) else ""
 
 
 class _Shard:

@@ -22,13 +22,13 @@ from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words
 from cpbpe.spelling import counted, named
-from cpbpe.training.arguments import checked_memory_limit
+from cpbpe.training.arguments import ReadingOptions, checked_memory_limit
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.families import Family, family_of
 from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
-from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow
+from cpbpe.training.word_counts import WordCounts, no_overflow
 from cpbpe.training.words_file import BLOCK_WORDS, join_words, slice_words
 
 BUCKETS = 64

@@ -108,8 +108,6 @@ class Part:
 
     rows: int
     """How many rows there are."""
-    empty: NDArray[np.int64]
-    """Which of them have an empty text."""
     absent: NDArray[np.int64]
     """Which of them have no text."""
     documents: NDArray[np.int64]
@@ -135,7 +133,6 @@ class Part:
         taken = int(self.lengths[:first].sum())
         return Part(
             self.rows - row,
-            self.empty[self.empty >= row] - row,
             self.absent[self.absent >= row] - row,
             self.documents[first:] - row,
             self.sizes[first:],
@@ -164,7 +161,6 @@ def _part(tokenizer: Tokenizer, chunk: Any) -> Part:
     narrow = np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
     return Part(
         texts.rows,
-        present[~has_text],
         absent,
         present[has_text],
         sizes[has_text],
@@ -237,7 +233,7 @@ def _batch(part: Part, record: int, last_crc: int) -> Batch:
     return Batch(
         encoded=Encoded(part.ids, offsets),
         text_bytes=int(part.sizes.sum()),
-        empty=len(part.empty),
+        empty=part.rows - len(part.documents) - len(part.absent),
         absent=len(part.absent),
         places=[(0, part.documents + (record - part.rows + 1))],
         record=record,

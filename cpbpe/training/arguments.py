@@ -1,15 +1,17 @@
-"""Checks of the arguments of `cpbpe.train` and `WordCounts.build` that are not options."""
+"""The arguments of `cpbpe.train` and `WordCounts.build` that are not options of training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cpbpe.checks import amount, checked_threads, cores
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
+from cpbpe.training.corpus import Corpus, Source
+from cpbpe.training.counting import CountSetup
 from cpbpe.training.options import ARGUMENTS, BYTE_NAMES, NAMES, TrainOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,16 +44,48 @@ def threads_or_all(threads: int | None) -> int:
     return cores() if threads is None else checked_threads(threads)
 
 
-def check_arguments(threads: Any, field: Any, column: Any, progress: Any) -> None:
-    """Raise an error for values that would otherwise fail later, or be silently ignored."""
-    if threads is not None:
-        checked_threads(threads)
-    if not isinstance(field, str):
-        raise TypeError(f"{named('field')} must be a name (str), not {field!r}")
-    if isinstance(column, bool) or not isinstance(column, (str, int, NoneType)):
-        raise TypeError(f"{named('column')} must be a name (str) or a number, not {column!r}")
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"{named('progress')} must be True, False, None or a function, not {progress!r}")
+class ReadingOptions(NamedTuple):
+    """How a corpus is read; `cpbpe.train` explains these arguments."""
+
+    threads: int | None = None
+    """How many threads count."""
+    format: str | None = None
+    """The format of files."""
+    field: str = "text"
+    """Where the text is in JSON Lines."""
+    column: str | int | None = None
+    """Where the text is in a table."""
+    memory_limit: int | None = None
+    """About how many bytes the counts may take in memory."""
+    raw: bool = False
+    """Whether paths are taken as they are, and files are not decompressed."""
+
+    @classmethod
+    def checked(
+        cls, threads: Any, format: Any, field: Any, column: Any, memory_limit: Any, progress: Any
+    ) -> ReadingOptions:
+        """These options, and an error for values that would otherwise fail later, or be silently ignored."""
+        if threads is not None:
+            checked_threads(threads)
+        if not isinstance(field, str):
+            raise TypeError(f"{named('field')} must be a name (str), not {field!r}")
+        if isinstance(column, bool) or not isinstance(column, (str, int, NoneType)):
+            raise TypeError(f"{named('column')} must be a name (str) or a number, not {column!r}")
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise TypeError(f"{named('progress')} must be True, False, None or a function, not {progress!r}")
+        return cls(threads, format, field, column, checked_memory_limit(memory_limit))
+
+    def corpus(self, source: Source, setup: CountSetup) -> Corpus:
+        """The source, ready to be read in this way."""
+        return Corpus(
+            source,
+            setup.spec,
+            split_lines=setup.split_lines,
+            format=self.format,
+            field=self.field,
+            column=self.column,
+            raw=self.raw,
+        )
 
 
 def takes_a_corpus(function: F) -> F:

@@ -82,14 +82,10 @@ class Display:
 
 
 def _make_bar(stream: TextIO) -> _Rich | _Tqdm | _Line:
-    try:
-        return _Rich(stream)
-    except ImportError:
-        pass
-    try:
-        return _Tqdm(stream)
-    except ImportError:
-        return _Line(stream)
+    for kind in (_Rich, _Tqdm):
+        with suppress(ImportError):
+            return kind(stream)
+    return _Line(stream)
 
 
 class _Rich:

@@ -15,14 +15,14 @@ from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted, given, named
-from cpbpe.training.arguments import check_arguments, checked_memory_limit, takes_a_corpus, threads_or_all
+from cpbpe.training.arguments import ReadingOptions, takes_a_corpus, threads_or_all
 from cpbpe.training.corpus import Source
 from cpbpe.training.families import Built, Family, family_of
 from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Clock, Curve, Reading, Report
 from cpbpe.training.result import TrainingResult
-from cpbpe.training.word_counts import ReadingOptions, WordCounts, no_overflow, warn
+from cpbpe.training.word_counts import WordCounts, no_overflow, warn
 
 
 @takes_a_corpus
@@ -74,21 +74,13 @@ def train(
     cpbpe.errors.TrainingError: vocab_size is 8000, and this corpus with these options gives ...
     """
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
-    check_arguments(threads, field, column, progress)
-    limit = checked_memory_limit(memory_limit)
-    family = family_of(
-        complete_options(preset, changes)
-    )  # before any reading: files of rules may hold errors
+    reading_options = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
+    # (Before any reading: files of rules may hold errors.)
+    family = family_of(complete_options(preset, changes))
     with Display(progress) as display:
         if isinstance(source, WordCounts):
-            about_reading = (
-                ("format", format, None),
-                ("memory_limit", memory_limit, None),
-                ("field", field, "text"),
-                ("column", column, None),
-            )
-            for name, value, usual in about_reading:
-                if value != usual:
+            for name in ("format", "memory_limit", "field", "column"):
+                if getattr(reading_options, name) != ReadingOptions._field_defaults[name]:
                     raise TrainingError(
                         f"{named(name)} means nothing here: the source is WordCounts, so nothing is read; "
                         f"leave it out"
@@ -100,9 +92,7 @@ def train(
                 )
             source.check_setup(family.setup)
             return train_on_counts(source, family, threads, display, Clock())
-        result = train_on_corpus(
-            source, family, ReadingOptions(threads, format, field, column, limit), display
-        )
+        result = train_on_corpus(source, family, reading_options, display)
     reading = result.report.reading
     warn([*too_long(reading, family), *reading.warnings])
     return result
@@ -114,7 +104,7 @@ def train_on_corpus(
     """Count a corpus and train on the counts, with complete options and an open display."""
     clock = Clock()
     with clock.phase("reading"):
-        corpus = reading_options.corpus(source, family)
+        corpus = reading_options.corpus(source, family.setup)
         family = family.recording(corpus)
         counts = WordCounts.of(corpus, family, reading_options, display)
     return train_on_counts(counts, family, reading_options.threads, display, clock)

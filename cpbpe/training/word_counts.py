@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
@@ -27,7 +27,7 @@ from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.spelling import counted
-from cpbpe.training.arguments import check_arguments, checked_memory_limit, takes_a_corpus, threads_or_all
+from cpbpe.training.arguments import ReadingOptions, takes_a_corpus, threads_or_all
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus
 from cpbpe.training.families import Family, family_of
@@ -38,35 +38,6 @@ from cpbpe.training.words_file import join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"
 _MAX_HEADER = 1 << 26
-
-
-class ReadingOptions(NamedTuple):
-    """How a corpus is read; `cpbpe.train` explains these arguments."""
-
-    threads: int | None = None
-    """How many threads count."""
-    format: str | None = None
-    """The format of files."""
-    field: str = "text"
-    """Where the text is in JSON Lines."""
-    column: str | int | None = None
-    """Where the text is in a table."""
-    memory_limit: int | str | None = None
-    """About how many bytes the counts may take in memory."""
-    raw: bool = False
-    """Whether paths are taken as they are, and files are not decompressed."""
-
-    def corpus(self, source: Source, family: Family) -> Corpus:
-        """The source, ready to be read in this way."""
-        return Corpus(
-            source,
-            family.setup.spec,
-            split_lines=family.setup.split_lines,
-            format=self.format,
-            field=self.field,
-            column=self.column,
-            raw=self.raw,
-        )
 
 
 class WordCounts:
@@ -112,20 +83,19 @@ class WordCounts:
         Only some options matter here: how text is normalized, what special pieces there are, where a piece
         must end, and which sentences are read. `cpbpe.train` must be given the same ones later.
         """
-        check_arguments(threads, field, column, progress)
+        reading_options = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
         family = family_of(complete_options(preset, options))
-        reading_options = ReadingOptions(threads, format, field, column, memory_limit)
         with Display(progress) as display:
-            counts = cls.of(source, family, reading_options, display)
+            corpus = reading_options.corpus(source, family.setup)
+            counts = cls.of(corpus, family, reading_options, display)
         warn(counts.reading.warnings)
         return counts
 
     @classmethod
     def of(
-        cls, source: Source, family: Family, reading_options: ReadingOptions, display: Display
+        cls, corpus: Corpus, family: Family, reading_options: ReadingOptions, display: Display
     ) -> WordCounts:
         """Like `build`, with complete options and an open display."""
-        corpus = source if isinstance(source, Corpus) else reading_options.corpus(source, family)
         say_if_slow()
         options = family.options
         with no_overflow():
@@ -133,7 +103,7 @@ class WordCounts:
                 corpus,
                 family.setup,
                 threads_or_all(reading_options.threads),
-                checked_memory_limit(reading_options.memory_limit),
+                reading_options.memory_limit,
                 display,
                 getattr(options, "pretokenizer", None),
                 getattr(options, "allow_inconsistent_pretokenization", False),

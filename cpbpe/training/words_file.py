@@ -14,8 +14,10 @@ import shutil
 import struct
 import tempfile
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from cpbpe.engine.training import merge_words
@@ -121,7 +123,7 @@ def merge_lists(lists: Sequence[Iterator[Words]]) -> Iterator[Words]:
         parts: list[Words] = []
         for index in list(blocks):
             block, begin = blocks[index], at[index]
-            end = _bisect(block, bound, begin)
+            end = bisect_right(range(len(block)), bound, begin, key=partial(_word, block))
             if end > begin:
                 parts.append(slice_words(block, begin, end))
             at[index] = end
@@ -226,18 +228,6 @@ def _end_of(words: Words, index: int) -> int:
 
 def _word(words: Words, index: int) -> bytes:
     return words.blob[_end_of(words, index - 1) : _end_of(words, index)]
-
-
-def _bisect(words: Words, bound: bytes, low: int) -> int:
-    """The index after the last word that is not larger than the bound."""
-    high = len(words)
-    while low < high:
-        middle = (low + high) // 2
-        if _word(words, middle) <= bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _joined(parts: list[bytes]) -> bytes:

@@ -19,13 +19,13 @@ from cpbpe.errors import TrainingError
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import Settings
 from cpbpe.model.writing import write_all
+from cpbpe.training.arguments import ReadingOptions
 from cpbpe.training.families import SentencePieceFamily, vocab_file
 from cpbpe.training.options import PRESETS, TrainOptions
 from cpbpe.training.progress import Display
 from cpbpe.training.result import TrainingResult, check_prefix
 from cpbpe.training.settings import charsmap_of_file, denormalizer_settings
 from cpbpe.training.train import train_on_corpus
-from cpbpe.training.word_counts import ReadingOptions
 
 # --- Options --------------------------------------------------------------------------------------
 
