@@ -80,7 +80,7 @@ def train(
     with Display(progress) as display:
         if isinstance(source, WordCounts):
             for name in ("format", "memory_limit", "field", "column"):
-                if getattr(reading_options, name) != ReadingOptions._field_defaults[name]:
+                if getattr(reading_options, name) != getattr(ReadingOptions(), name):
                     raise TrainingError(
                         f"{named(name)} means nothing here: the source is WordCounts, so nothing is read; "
                         f"leave it out"
