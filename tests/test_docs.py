@@ -1,8 +1,9 @@
 """Every example in the documentation runs, and every link leads somewhere.
 
-The examples of docs/*.md and of docstrings, and the commands in blocks of ```console, run in a folder that
-holds a `tokenizer.model`, Mistral 7B's from mistral-common, and a `corpus.txt`, which is the LICENSE. Those
-of README.md run in an empty folder, after the README's own command has put the model there.
+The examples of docs/*.md, of CONTRIBUTING.md and of docstrings, and the commands in blocks of ```console,
+run in a folder that holds a `tokenizer.model`, Mistral 7B's from mistral-common, and a `corpus.txt`, which
+is the LICENSE. Those of README.md run in an empty folder, after the README's own command has put the model
+there.
 """
 
 import doctest
@@ -21,14 +22,15 @@ import pytest
 from cpbpe import Tokenizer
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.protocol import Engine
+from cpbpe.version import __version__
 from tests.conftest import ENGINES
 from tests.support import processes, tiers, zoo
 from tests.support.budget import MUCH
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
-DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "README.md", *DOCS]
+DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
 
@@ -113,13 +115,6 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- Links -----------------------------------------------------------------------------------------
 
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "benchmarks" / "README.md",
-    *ROOT.glob("docs/*.md"),
-]
-
 
 def links(page: Path) -> Iterator[str]:
     """The targets of the links on a page, outside of blocks of code."""
@@ -146,9 +141,9 @@ def test_links(page: Path) -> None:
 
 
 def test_every_page_can_be_reached() -> None:
-    """From the README, which lists them all."""
+    """From the README, which lists them all, and those at the root."""
     listed = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
-    assert not {page for page in DOCS if page.resolve() not in listed}
+    assert not {*PAGES} - {ROOT / "README.md"} - listed
 
 
 def test_numbers_of_models() -> None:
@@ -159,3 +154,19 @@ def test_numbers_of_models() -> None:
     assert claim in (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"- {len(zoo.TRAINED)} that the tests train" in exactness
     assert f"- {len(zoo.EDITED)} that are edited by hand" in exactness
+
+
+def test_one_version() -> None:
+    """The package, its core, its citation and the newest release of the changelog have the same one."""
+    text = {
+        name: (ROOT / name).read_text(encoding="utf-8")
+        for name in ("CHANGELOG.md", "CITATION.cff", "core/Cargo.toml", "core/Cargo.lock")
+    }
+    released = re.search(r"^## (\d.*) - (\d{4}-\d\d-\d\d)$", text["CHANGELOG.md"], re.MULTILINE)
+    assert released is not None
+    cited = re.search(r'^version: (.*)\ndate-released: "(.*)"$', text["CITATION.cff"], re.MULTILINE)
+    assert cited is not None
+    assert cited.groups() == released.groups()
+    locked = re.findall(r'^name = "cpbpe.*"\nversion = "(.*)"$', text["core/Cargo.lock"], re.MULTILINE)
+    shared = re.findall(r'^version = "(.*)"$', text["core/Cargo.toml"], re.MULTILINE)
+    assert {*locked, *shared, released[1]} == {__version__}

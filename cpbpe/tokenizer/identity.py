@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cpbpe.model.spec import Carried, ModelSpec
 
 BEHAVIOUR = 1
-"""Part of every fingerprint. It goes up when the same model would give other ids or other text."""
+"""Part of every fingerprint. It goes up when a model would give other ids, text or samples (for a seed)."""
 
 
 def facts_of(file: bytes | bytearray | memoryview, hints: Hints = NO_HINTS) -> ModelFacts:
