@@ -31,7 +31,7 @@ ROOMS = [
     ("arrow",),
     ("tools",),
     ("compat", "scale"),
-    ("look", "view"),
+    ("view",),
     ("cli",),
 ]
 """The rooms from the lowest floor to the highest. A room imports from itself and from lower floors."""

@@ -32,6 +32,7 @@ _NOT_TAKEN = (ValueError, TypeError, AttributeError, KeyError)
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of the package that was imported."""
 _LIBRARIES = (".so", ".pyd", ".dylib")
+"""How the names of compiled cores end, for any Python."""
 
 
 def make_engine(spec: ModelSpec) -> Engine:
@@ -173,7 +174,11 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
             f"was installed with one. Start Python in another folder than {home} (or take this folder out of "
             f"PYTHONPATH), or compile the core in place: pip install -e {home}"
         )
-    foreign = next(_libraries(here), None)
+    with importing:
+        from glob import glob
+    foreign = next(
+        (name for name in sorted(glob("_core.*", root_dir=here)) if name.endswith(_LIBRARIES)), None
+    )
     if foreign is not None:
         return (
             f"the compiled core, {os.path.join(here, foreign)}, is for another Python or another system. "
@@ -230,17 +235,6 @@ def _cores(package: str) -> Iterator[str]:
         path = os.path.join(package, f"_core{suffix}")
         if os.path.isfile(path):
             yield path
-
-
-def _libraries(package: str) -> Iterator[str]:
-    """The names of the compiled cores in a package's folder, for any Python."""
-    try:
-        names = sorted(os.listdir(package))
-    except OSError:
-        return
-    for name in names:
-        if name.startswith("_core.") and name.endswith(_LIBRARIES):
-            yield name
 
 
 def _is_another(path: str, here: str) -> bool:

@@ -1,13 +1,12 @@
 """Ids as lines of text, and back: by the compiled core if it is there, otherwise by the reference.
 
-A line writer has a word for each id: its digits, its piece, or either as JSON. Several threads can use a
-writer at the same time.
+A line writer has a word for each id: its digits, its piece, or either as JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from cpbpe.engine.choice import engine_name
 from cpbpe.lazy import importing
@@ -20,11 +19,9 @@ Others = list[tuple[int, bytes]]
 """Places in the array of ids, in ascending order, with the words to write there instead."""
 
 
-class LineWriter(Protocol):
-    """Writes the ids of many texts, a line for each text."""
-
-    def write(self, ids: Ids, offsets: Places, others: Others) -> bytes:
-        """The lines of texts. The ids of all are in one array; `offsets` says where those of each begin."""
+LineWriter = Callable[["Ids", "Places", Others], bytes]
+"""A function that writes the ids of many texts, a line for each text. The ids of all are in one array; the
+second argument says where those of each begin. Several threads can call it at the same time."""
 
 
 def make_line_writer(words: Sequence[bytes], between: bytes, before: bytes, after: bytes) -> LineWriter:
@@ -32,14 +29,17 @@ def make_line_writer(words: Sequence[bytes], between: bytes, before: bytes, afte
 
     >>> import numpy
     >>> ids, offsets = numpy.array([1, 0, 1], numpy.uint32), numpy.array([0, 2, 3])
-    >>> make_line_writer([b"0", b"1"], b", ", b"[", b"]\n").write(ids, offsets, [])
+    >>> make_line_writer([b"0", b"1"], b", ", b"[", b"]\n")(ids, offsets, [])
     b'[1, 0]\n[1]\n'
     """
     if engine_name() == "reference":
-        return _Writer(words, between, before, after)
+        shape = between, before, after
+        return lambda ids, offsets, others: write_lines(
+            words, shape, ids.tolist(), offsets.tolist(), dict(others)
+        )
     with importing:
         from cpbpe import _core
-    return _core.LineWriter(list(words), between, before, after)
+    return _core.LineWriter(list(words), between, before, after).write
 
 
 def read_ids(data: bytes) -> tuple[Ids, Places, int | None]:
@@ -77,12 +77,3 @@ def first_not_utf8(texts: list[bytes]) -> int | None:
         except UnicodeDecodeError:
             return index
     return None
-
-
-class _Writer:
-    def __init__(self, words: Sequence[bytes], between: bytes, before: bytes, after: bytes):
-        self._words = words
-        self._shape = between, before, after
-
-    def write(self, ids: Ids, offsets: Places, others: Others) -> bytes:
-        return write_lines(self._words, self._shape, ids.tolist(), offsets.tolist(), dict(others))

@@ -11,12 +11,12 @@ from cpbpe.engine.columns import Columns, columns_of, head_of
 from cpbpe.engine.ends import NO_ENDS, Dropout, Ends, between, reseeded
 from cpbpe.engine.protocol import Aligned, AnyText, Slices, Text
 from cpbpe.lazy import importing
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import ModelSpec
 from cpbpe.reference.byte_level.encoding import ByteLevelEngine
 from cpbpe.reference.encoding import ReferenceEngine, Token
 from cpbpe.reference.lines import read_lines
 from cpbpe.reference.merging import mixed
-from cpbpe.text.utf8 import character_length, character_positions, repair, text_of
+from cpbpe.text.utf8 import character_positions, repair, text_of
 
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import AlignedArrays, Ids, Places
@@ -34,8 +34,6 @@ class PythonEngine:
         self.head = head_of(spec)
         ids = (spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id)
         self.specials = [id if id is not None and id < self.size else None for id in ids]
-        user_defined = (p.text for p in spec.pieces if p.type == PieceType.USER_DEFINED)
-        self._longest_key = max(map(len, user_defined), default=1)
 
     def columns(self) -> Columns:
         return columns_of(self._spec)
@@ -82,23 +80,7 @@ class PythonEngine:
         return self._reference.normalizer.normalize(_bytes(text))
 
     def cut(self, text: bytes) -> int:
-        reference = self._reference
-        if isinstance(reference, ByteLevelEngine):
-            return reference.last_cut(text)
-        if reference.joinable is None:
-            return 0
-        # A user-defined piece that begins after this may still be incomplete.
-        end = len(text) - self._longest_key + 1
-        cut = at = 0
-        before = b""
-        while at < end:
-            length = reference.user_defined.longest(text, at)
-            symbol = text[at : at + (length or character_length(text, at))]
-            if length or not before or before + symbol not in reference.joinable:
-                cut = at
-            at += len(symbol)
-            before = b"" if length else symbol
-        return cut
+        return self._reference.last_cut(text)
 
     def encode(self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None) -> list[int]:
         ids = [token.id for token in self._tokens(text, dropout)]

@@ -183,7 +183,7 @@ class DocumentEncoder:
         if self._offsets:
             lines = self._objects.write(rows)
         else:
-            lines = self._writer.write(rows.ids, rows.offsets, self._others(rows, block, options))
+            lines = self._writer(rows.ids, rows.offsets, self._others(rows, block, options))
         if self._form == "pieces" and lines.count(b"\n") > len(rows):
             raise CorpusError(
                 f"{block.name}: there are pieces with newlines in them, which lines of pieces cannot hold; "
@@ -293,7 +293,7 @@ class OffsetWriter:
         first = 2 * self._size + 1
         words[places] = first + 3 * rows.spans[:, 0] + later
         words[places + 1] = first + 3 * rows.spans[:, 1] + 2
-        return self._writer.write(words, np.append(begins, len(words)), [])
+        return self._writer(words, np.append(begins, len(words)), [])
 
     def _by_json(self, rows: Ragged) -> bytes:
         assert rows.spans is not None

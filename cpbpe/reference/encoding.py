@@ -220,7 +220,7 @@ class ReferenceEngine:
         mergeable = [piece for piece, type in types.items() if type in MERGEABLE]
         ranks = spec.pieces.ranks()
         self._rank = {piece: ranks[self._ids[piece]] for piece in mergeable}
-        self.joinable = self._joinable_pairs()
+        self._joinable = self._joinable_pairs()
         self._cache: dict[bytes, list[tuple[bytes, int]]] = {}
 
         self.normalizer = Normalizer(spec.normalizer, self.user_defined)
@@ -264,22 +264,36 @@ class ReferenceEngine:
         >>> list(toy._segment(b"abba"))        # chunks: 'ab', 'b', 'a'
         [(b'ab', 3), (b'b', 2), (b'a', 1)]
         """
-        joinable = self.joinable
-        if dropout is not None and self._unused:
-            joinable = None  # do not cut: with skipped merges, `split` depends on the rest of the text
+        # (With skipped merges, `split` depends on the rest of the text, so it is not cut then.)
+        cuts = dropout is None or not self._unused
         chunk: list[bytes] = []
         begin = 0
         for symbol in self.symbols(text)[0]:
-            if (
-                chunk
-                and joinable is not None
-                and (Frozen in (type(symbol), type(chunk[-1])) or chunk[-1] + symbol not in joinable)
-            ):
+            if chunk and cuts and self._is_cut(chunk[-1], symbol):
                 yield from self._segment_chunk(chunk, begin, dropout)
                 begin += len(chunk)
                 chunk = []
             chunk.append(symbol)
         yield from self._segment_chunk(chunk, begin, dropout)
+
+    def _is_cut(self, left: bytes, right: bytes) -> bool:
+        """Whether no merge can ever join two symbols that a text starts as, because no piece holds both."""
+        if self._joinable is None:
+            return False
+        return Frozen in (type(left), type(right)) or left + right not in self._joinable
+
+    def last_cut(self, text: bytes) -> int:
+        """The last cut of a normalized text that stays one, whatever follows; 0 if none is known."""
+        # A user-defined piece that begins after this may still be incomplete.
+        end = len(text) - self.user_defined.longest_key
+        cut = at = 0
+        for left, right in pairwise(self.symbols(text)[0]):
+            at += len(left)
+            if at > end:
+                break
+            if self._is_cut(left, right):
+                cut = at
+        return cut
 
     def symbols(self, text: bytes) -> list[list[bytes]]:
         """The symbols that a normalized text starts as. Here they are one chunk; subclasses have several."""

@@ -278,7 +278,10 @@ class _Replay:
                 chunk = chunks[0]
                 while not self._fallback and end < len(ids) and ids[end] == self._unknown:
                     end += 1
-                pieces, piece_ids = self._pieces_of_unknown(b"".join(chunk[at:end]))
+                pieces, piece_ids = [self._spec.pieces.texts[self._unknown]], [self._unknown]
+                if self._fallback:
+                    pieces = [BYTE_PIECES[byte] for byte in chunk[at]]
+                    piece_ids = [self._ids[piece] for piece in pieces]
                 yield self._step("unknown", chunks, 0, (at, end), tuple(pieces))
                 chunk[at:end], ids[at:end] = pieces, piece_ids
                 end = at + len(pieces)
@@ -293,13 +296,6 @@ class _Replay:
             if joined is not None:
                 ranked.append((joined[0], Pair(at, joined[1], self.score(joined[1]))))
         return [pair for _, pair in sorted(ranked, key=lambda row: (row[0], row[1].left))]
-
-    def _pieces_of_unknown(self, symbol: bytes) -> tuple[list[bytes], list[int]]:
-        """The pieces for an unknown symbol, and their ids."""
-        if not self._fallback:
-            return [self._spec.pieces.texts[self._unknown]], [self._unknown]
-        made = [BYTE_PIECES[byte] for byte in symbol]
-        return made, [self._ids[piece] for piece in made]
 
     def _step(
         self,
@@ -380,9 +376,20 @@ class Steps:
     def _repr_html_(self) -> str:
         """The steps and the tree, for notebooks."""
         steps, more = self.drawn()
-        roots = roots_of(self) if steps else []
-        ids = steps[-1].ids if steps else ()
-        return _steps_html(steps, more, roots, ids)
+        if not steps:
+            return f"<div>{escape(more)}</div>"
+        if more:
+            table = _table(steps[:-1], list(map(str, range(len(steps) - 1))))
+            table += f"<div>{escape(more)}</div>" + _table(steps[-1:], [""])
+        else:
+            table = _table(steps, list(map(str, range(len(steps)))))
+        roots = zip(roots_of(self), steps[-1].ids, strict=True)
+        trees = "".join(_tree(root, str(id)) for root, id in roots)
+        if not trees:
+            return f"<div>{table}</div>"
+        style = f"{FONT};overflow-x:auto;white-space:nowrap;margin-top:.7em"
+        role = 'role="group" aria-label="how the symbols merged, and the ids"'
+        return f'<div>{table}<div {role} dir="{_direction_of(steps[0])}" style="{style}">{trees}</div></div>'
 
     def tree(self) -> str:
         """Each final symbol with its id, and below it the symbols that merged into it, as lines."""
@@ -483,23 +490,6 @@ _MAX_DEPTH = 50
 """A deeper tree is cut: nobody can read it, and browsers are slow with it."""
 _NODE = "display:inline-block;vertical-align:bottom;text-align:center"
 _BOX = "display:block;margin:1px;padding:0 3px;border-radius:3px"
-
-
-def _steps_html(drawn: Sequence[Step], more: str, roots: Sequence[Node], ids: Sequence[int]) -> str:
-    """Steps, a line about those that are left out, and the tree."""
-    if not drawn:
-        return f"<div>{escape(more)}</div>"
-    if more:
-        table = _table(drawn[:-1], list(map(str, range(len(drawn) - 1))))
-        table += f"<div>{escape(more)}</div>" + _table(drawn[-1:], [""])
-    else:
-        table = _table(drawn, list(map(str, range(len(drawn)))))
-    if not roots:
-        return f"<div>{table}</div>"
-    trees = "".join(_tree(root, str(id)) for root, id in zip(roots, ids, strict=True))
-    style = f"{FONT};overflow-x:auto;white-space:nowrap;margin-top:.7em"
-    role = 'role="group" aria-label="how the symbols merged, and the ids"'
-    return f'<div>{table}<div {role} dir="{_direction_of(drawn[0])}" style="{style}">{trees}</div></div>'
 
 
 def _direction_of(step: Step) -> str:

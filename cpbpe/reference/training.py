@@ -538,7 +538,9 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     return Learned(
         merges=tuple(merge.piece.encode() for merge in merges),
         frequencies=array("Q", (merge.frequency for merge in merges)),
-        symbols=remaining(sum(characters.values()), merges),
+        symbols=array(
+            "Q", accumulate((-merge.shorter for merge in merges), initial=sum(characters.values()))
+        ),
         characters=tuple(pieces[: len(accepted)]),
         character_counts=array("Q", (characters[c] for c in ranked if c in accepted)),
         dropped_characters=tuple(left_out),
@@ -554,11 +556,6 @@ def check_size(words: Words) -> int:
     if total > MAX_COUNT:
         raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
     return total
-
-
-def remaining(symbols: int, merges: Iterable[Merge]) -> array[int]:
-    """How many symbols the text has before the first merge and after each one."""
-    return array("Q", accumulate((-merge.shorter for merge in merges), initial=symbols))
 
 
 def at_intervals(progress: Progress | None) -> Progress:

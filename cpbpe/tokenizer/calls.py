@@ -18,7 +18,7 @@ from cpbpe.checks import (
     repeatable,
     threads_for,
 )
-from cpbpe.engine.ends import between
+from cpbpe.engine.ends import NO_ENDS, between
 from cpbpe.lazy import importing
 from cpbpe.tokenizer.alignment import align_arrays
 from cpbpe.tokenizer.facts import ModelFacts
@@ -79,11 +79,13 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
-    front, back, reverse = plan.ends or (None, None, False)
-    size = facts.engine.size
-    if (front is None or front < size) and (back is None or back < size):
-        return plan.encoder.encode_pieces(text, plan.ends, plan.dropout)
-    pieces = plan.encoder.encode_pieces(text, None, plan.dropout)  # engines cannot spell added tokens
+    encoder, (front, back, reverse) = plan.encoder, plan.ends or NO_ENDS
+    if isinstance(encoder, SpecialEncoder):
+        pieces = encoder.encode_pieces(text, plan.dropout)
+    elif max(front or 0, back or 0) < facts.engine.size:
+        return encoder.encode_pieces(text, plan.ends, plan.dropout)
+    else:
+        pieces = encoder.encode_pieces(text, None, plan.dropout)  # engines cannot spell added tokens
     first, last = (None if id is None else facts.piece(id) for id in (front, back))
     return between(pieces, first, last, reverse)
 

@@ -60,10 +60,10 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.text.split_probes import is_probed
 from cpbpe.text.utf8 import SPACE, certain, valid_character
-from cpbpe.tokenizer.facts import MAX_KEY, ModelFacts
+from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
-from cpbpe.tokenizer.stream_normalizer import Shape, StreamNormalizer
+from cpbpe.tokenizer.stream_normalizer import MAX_KEY, Shape, StreamNormalizer
 from cpbpe.tokenizer.streams import SpecialKeys
 from cpbpe.tokenizer.tails import Tail, stable_cut
 

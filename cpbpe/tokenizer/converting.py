@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from errno import EISDIR
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
@@ -28,25 +28,6 @@ FORMATS = (*registry.FORMATS, FOLDER)
 
 OPTIONS = tuple(FileOptions.__annotations__)
 """The options of encoding that a file can ask for."""
-
-
-class Saved(Protocol):
-    """What can be saved: a Tokenizer."""
-
-    @property
-    def bound_options(self) -> Mapping[str, Any]:
-        """Its options."""
-
-    @property
-    def facts(self) -> ModelFacts:
-        """Its engine and tables."""
-
-    @property
-    def spec(self) -> ModelSpec:
-        """Its model as a value."""
-
-    def to_bytes(self) -> bytes:
-        """Its model file."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +65,6 @@ class Asked(NamedTuple):
     chat_template: str | Mapping[str, str] | None = None
     verify: str | os.PathLike[str] | Iterable[str] | None = None
     allow_differences: bool = False
-
-    @property
-    def options(self) -> dict[str, bool | None]:
-        """The options of encoding that the file is to ask for."""
-        return {option: getattr(self, option) for option in OPTIONS}
 
 
 class Prepared(NamedTuple):
@@ -172,7 +148,8 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     allow_differences = asked.allow_differences
     # 1. The model, and what its file says beside it.
     read, files = _read(source, Hints.checked(asked.pattern, asked.special_tokens), allow_differences)
-    spec = _with_templates(_with_options(read.spec, asked.options), asked.chat_template)
+    options = {option: getattr(asked, option) for option in OPTIONS}
+    spec = _with_templates(_with_options(read.spec, options), asked.chat_template)
     # 2. The files.
     made = _output(spec, path, wanted, allow_differences)
     differences = (*read.differences, *made.differences)
@@ -190,17 +167,16 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     return Prepared(done, wanted, made.files)
 
 
-def save(tokenizer: Saved, path: str | os.PathLike[str]) -> None:
+def save(facts: ModelFacts, bound_options: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write the file of a tokenizer; the options that are bound to it decide what the file asks for."""
     name = _path(path, "save")
     wanted = _format(name, None)
-    bound = {option: tokenizer.bound_options.get(option) for option in OPTIONS}
+    bound = {option: bound_options.get(option) for option in OPTIONS}
     if wanted == MODEL.name and all(value is None for value in bound.values()):
-        spec = tokenizer.facts.spec  # (made without protobuf)
-        _refuse_own_fields(verifying.model_file_differences(spec), False)
-        _write(name, wanted, {name: tokenizer.to_bytes()})
+        _refuse_own_fields(verifying.model_file_differences(facts.spec), False)  # (made without protobuf)
+        _write(name, wanted, {name: facts.file})
         return
-    made = _output(_with_options(tokenizer.spec, bound), name, wanted, False)
+    made = _output(_with_options(facts.full_spec, bound), name, wanted, False)
     _write(name, wanted, made.files)
 
 

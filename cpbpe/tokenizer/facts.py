@@ -31,8 +31,6 @@ _NORMAL = int(PieceType.NORMAL)
 _OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 """The types of pieces that text can be merged into."""
 
-MAX_KEY = 100
-"""With rules that are longer than this (no known model has any), no part of a text is ever final."""
 NO_END = 1 << 62
 """More bytes than any text has."""
 
@@ -264,6 +262,7 @@ class ModelFacts:
         if spec.normalizer.charsmap:
             with importing:
                 from cpbpe.text.charsmap import Charsmap
+                from cpbpe.tokenizer.stream_normalizer import MAX_KEY
             longest = Charsmap(spec.normalizer.charsmap, trusted=True).longest_key(MAX_KEY)
         keys = (len(spec.pieces.texts[id]) for id in self.of_type(PieceType.USER_DEFINED))
         return NO_END if longest is None else max(4, longest, *keys)
@@ -279,7 +278,7 @@ class ModelFacts:
         pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
         rules = self.spec.normalizer
         rewrite = engine.variant(prefix=False).normalize if rules.unicode_form else None
-        shape = Shape(rules, [piece for piece in pieces if piece != b"\0"], MAX_KEY, rewrite)
+        shape = Shape(rules, [piece for piece in pieces if piece != b"\0"], rewrite)
         return shape if shape.has_parts else None
 
     @kept

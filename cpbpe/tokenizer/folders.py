@@ -14,9 +14,9 @@ import os
 import warnings
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
 
 from cpbpe.engine.choice import calls_of_ours
+from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.files import in_folder, read_model_file
@@ -85,17 +85,9 @@ def read_folder(
 # --- What changes the model -----------------------------------------------------------------------
 
 
-class _Class(NamedTuple):
-    """What a class of transformers does that its `vocab.json` and `merges.txt` do not say."""
-
-    pattern: str
-    """The name of its pattern."""
-    unicode_form: str
-    """The Unicode normal form that it brings texts into."""
-
-
-_CLASSES = {"Qwen2Tokenizer": _Class("qwen2", "NFC")}
-"""The classes whose models may consist of these two files alone."""
+_CLASSES = {"Qwen2Tokenizer": ("qwen2", "NFC")}
+"""The classes of transformers whose models may consist of `vocab.json` and `merges.txt` alone, and what these
+files do not say: the name of the pattern, and the Unicode normal form that the class brings texts into."""
 
 
 def _read(
@@ -104,13 +96,13 @@ def _read(
     """The model in a file that is no `.model`."""
     known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format is GPT2 else None
     if known is not None and hints.pattern is None:
-        hints = hints._replace(pattern=known.pattern)
+        hints = hints._replace(pattern=known[0])
     read = format.read(data, allow_differences=allow_differences, hints=hints)
     if known is None:
         return read
     for text in beside.tokens.values():  # the class normalizes a text before it does anything else
         beside.flags[text] = (*beside.flags.get(text, ()), "normalized")
-    rules = replace(read.spec.normalizer, unicode_form=known.unicode_form)
+    rules = replace(read.spec.normalizer, unicode_form=known[1])
     return replace(read, spec=replace(read.spec, normalizer=rules))
 
 
@@ -150,20 +142,8 @@ def _changed(facts: ModelFacts, beside: FolderSettings, notes: list[str]) -> Mod
     return facts_of(facts.file + changed_fields(roles, False if loses_prefix else None))
 
 
-class _PiecesOf(Protocol):
-    """The pieces of a model, as engines show them."""
-
-    @property
-    def size(self) -> int: ...
-    @property
-    def specials(self) -> list[int | None]: ...
-    def kind(self, id: int) -> int: ...
-    def piece(self, id: int) -> bytes: ...
-    def find(self, piece: bytes) -> int | None: ...
-
-
 class _SpecPieces:
-    """Those of a spec."""
+    """The pieces of a spec, as engines show those of a model."""
 
     def __init__(self, spec: ModelSpec):
         self.size = len(spec.pieces)
@@ -174,7 +154,7 @@ class _SpecPieces:
 
 
 def _other_names(
-    pieces: _PiecesOf, beside: FolderSettings, added: Container[str], notes: list[str]
+    pieces: Engine | _SpecPieces, beside: FolderSettings, added: Container[str], notes: list[str]
 ) -> dict[int, bytes]:
     """The names of CONTROL pieces, by id, that differ in the files from those in the model."""
     new, said = dict[int, bytes](), []
@@ -198,7 +178,7 @@ def _renamed(spec: ModelSpec, names: Mapping[int, bytes]) -> ModelSpec:
     return replace(spec, pieces=Pieces.of(rows), special_pieces=(unk, bos, eos, pad), file=None)
 
 
-def _other_roles(pieces: _PiecesOf, beside: FolderSettings) -> dict[str, bytes]:
+def _other_roles(pieces: Engine | _SpecPieces, beside: FolderSettings) -> dict[str, bytes]:
     """The CONTROL pieces that are bos, eos and pad in the files, where the model says something else."""
     roles = {role: beside.roles[role].encode() for role in ("bos", "eos", "pad") if role in beside.roles}
     ids = {role: pieces.find(name) for role, name in roles.items()}

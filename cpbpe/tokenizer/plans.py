@@ -14,7 +14,6 @@ from cpbpe.tokenizer.options import (
     DECODE,
     ENCODE,
     ENCODE_DEFAULTS,
-    REFUSED,
     DecodeOptions,
     EncodeOptions,
     check_names,
@@ -63,15 +62,8 @@ class EncodePlan:
         self.dropout: Dropout | None = None
         """How merges are skipped at random."""
 
-    def sampled(self, alpha: float, seed: int) -> EncodePlan:
-        """The same plan with merges skipped at random."""
-        return self._changed(dropout=(alpha, seed))
-
-    def special(self, encoder: SpecialEncoder) -> EncodePlan:
-        """The same plan with special tokens."""
-        return self._changed(encoder=encoder)
-
-    def _changed(self, **changes: Any) -> EncodePlan:
+    def changed(self, **changes: Any) -> EncodePlan:
+        """The same plan with another `encoder`, or with `dropout`."""
         plan = object.__new__(EncodePlan)
         plan.__dict__.update(self.__dict__, **changes)
         return plan
@@ -123,8 +115,7 @@ class Plans:
         self._bound_decode = {name: value for name, value in bound.items() if name in DECODE}
         self._plain = EncodePlan(facts.engine, [], [], False, None, True)
         self._plain_decoder: Engine | SpecialDecoder | None = None
-        self._kept: Kept[tuple[tuple[str, object], ...], EncodePlan] = Kept()
-        self._ready: Kept[tuple[object, ...], EncodePlan] = Kept()
+        self._encoders: Kept[tuple[object, ...], EncodePlan] = Kept()
         self._decoders: Kept[tuple[tuple[str, object], ...], Engine | SpecialDecoder] = Kept()
         if facts.special.flags and facts.special.plain:
             self._plain = self._make({}, "encode")
@@ -139,31 +130,26 @@ class Plans:
         # their types are not checked here, which would take as long as encoding a short text twice. (The key
         # has all names and then all values, because making pairs of them takes twice as long.)
         try:
-            plan = self._ready.get((method, *options, *options.values()))
+            plan = self._encoders.get((method, *options, *options.values()))
         except TypeError:  # a set, or an item of a tuple, is not hashable
             plan = None
         return plan or self._new(options, method)
 
     def _new(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options that are not in `_ready`. Those of sampling never are: seeds change."""
+        """The plan for options that were not found as they are. Those of sampling never are: seeds change."""
         if "alpha" in options or "seed" in options:
             return self._sampling(options, method)
-        key: tuple[tuple[str, object], ...] = tuple(options.items())
+        # A set may change later, so the key has a copy of it.
+        values = [frozenset(value) if type(value) is set else value for value in options.values()]
+        key = (method, *options, *values)
+        lasting = set(map(type, values)) <= _LASTING
         plan = None
-        lasting = {type(value) for _, value in key} <= _LASTING
-        if not lasting:  # a set may change later, so copy it
-            key = tuple((name, frozenset(value) if type(value) is set else value) for name, value in key)
-            lasting = {type(value) for _, value in key} <= _LASTING
         with suppress(TypeError):  # an item of a tuple is not hashable; `_make` says what is wrong
-            plan = self._kept.get(key) if lasting else None
+            plan = self._encoders.get(key) if lasting else None
         if plan is None:
             plan = self._make(options, method)
             if lasting:
-                self._kept.keep(key, plan)
-        elif method in REFUSED:
-            check_names(options, method, ENCODE)
-        if lasting:
-            self._ready.keep((method, *options, *(value for _, value in key)), plan)
+                self._encoders.keep(key, plan)
         return plan
 
     def _sampling(self, options: EncodeOptions, method: str) -> EncodePlan:
@@ -174,7 +160,7 @@ class Plans:
         seed = others.pop("seed", ENCODE_DEFAULTS["seed"])
         plan = self._new(cast(EncodeOptions, others), method) if others else self._plain
         chance, number = checked_sampling(alpha, seed)
-        return plan.sampled(chance, number) if chance else plan
+        return plan.changed(dropout=(chance, number)) if chance else plan
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Check options that are to be bound, as every call would check them."""
@@ -194,7 +180,7 @@ class Plans:
         finder = facts.special.finder(values["allowed_special"], values["disallowed_special"])
         if finder is None:
             return plan
-        return plan.special(SpecialEncoder(engine, plan.later(engine), finder))
+        return plan.changed(encoder=SpecialEncoder(engine, plan.later(engine), finder))
 
     def _around(self, values: Mapping[str, Any]) -> tuple[list[int], list[int]]:
         """The ids to put in front and at the end."""

@@ -55,6 +55,11 @@ _LEAST_COLUMNS = 20
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 Kind = Literal["text", "byte", "special", "unknown", "removed"]
+_KINDS: dict[int, Kind] = {
+    PieceType.CONTROL: "special",
+    PieceType.UNKNOWN: "unknown",
+    PieceType.BYTE: "byte",
+}
 
 
 @runtime_checkable
@@ -156,7 +161,20 @@ class Shown:
 
     def html(self) -> str:
         """A fragment of HTML that can be put in any page: without scripts, styles for others, or requests."""
-        return _html(self)
+        encoding = self.encoding
+        text = _given_text(encoding)
+        summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
+        if not self.groups:
+            rest = escape(self.rest or "no tokens")
+            return f'<div role="group" aria-label="{summary}">{rest}</div>'
+        given = encoding.text if isinstance(encoding.text, str) else text_of(encoding.text[:1000])
+        base = direction(given[:1000]) or "ltr"
+        rest = f"<div>{escape(self.rest)}</div>" if self.rest else ""
+        return (
+            f'<div role="group" aria-label="{summary}">'
+            f'<div dir="{base}" style="{_WHOLE}">{_drawn(self)}</div>{rest}'
+            f"<details><summary>{summary}</summary>{_table(self)}</details></div>"
+        )
 
     def text(
         self, *, colours: bool | None = None, columns: SupportsIndex | None = None, ids: bool = True
@@ -188,7 +206,19 @@ class Shown:
     @kept
     def groups(self) -> list[Group]:
         """The cells that are drawn: one for each token, and for each part of the text that has no token."""
-        return _groups_of(self.encoding, self.limit)
+        # 1. The first tokens in the order of the text, even if `reverse` has reversed them.
+        ends = [end for _, end in self.encoding.offsets]
+        turned = any(following < end for end, following in pairwise(ends))
+        numbers: Sequence[int] = range(len(ends) if self.limit is None else min(self.limit, len(ends)))
+        all_there = len(numbers) == len(ends)
+        if turned:
+            numbers = numbers[::-1]
+        # 2. Their cells, and those of the text between them. What comes before or after tokens that are not
+        #    drawn is not removed text.
+        cells = list(_cells(self.encoding, numbers, turned and not all_there, all_there or turned))
+        # 3. Tokens that share a character.
+        groups = list(_grouped(cells))
+        return [Group(group.cells[::-1], group.together) for group in groups[::-1]] if turned else groups
 
     @kept
     def rest(self) -> str:
@@ -200,25 +230,6 @@ class Shown:
 
 
 # --- Cells ----------------------------------------------------------------------------------------
-
-
-def _groups_of(encoding: Drawable, limit: int | None) -> list[Group]:
-    """The cells of the first tokens of an encoding, in their order."""
-    # 1. The tokens in the order of the text, even if `reverse` has reversed them.
-    ends = [end for _, end in encoding.offsets]
-    turned = any(following < end for end, following in pairwise(ends))
-    numbers: Sequence[int] = range(len(ends) if limit is None else min(limit, len(ends)))
-    all_there = len(numbers) == len(ends)
-    if turned:
-        numbers = numbers[::-1]
-    # 2. Their cells, and those of the text between them. What comes before or after tokens that are not drawn
-    #    is not removed text.
-    cells = list(_cells(encoding, numbers, turned and not all_there, all_there or turned))
-    # 3. Tokens that share a character.
-    groups = list(_grouped(cells))
-    if turned:
-        groups = [Group(group.cells[::-1], group.together) for group in groups[::-1]]
-    return groups
 
 
 def _cells(encoding: Drawable, numbers: Sequence[int], from_first: bool, to_end: bool) -> Iterator[Cell]:
@@ -265,22 +276,19 @@ def _cell(encoding: Drawable, number: int, text: str | bytes) -> Cell:
     """The cell of a token."""
     id, span, name = encoding.ids[number], encoding.offsets[number], encoding.pieces[number]
     surface = _bytes(text[span[0] : span[1]])
-    if id in encoding.special:
-        return Cell("special", number, id, name.encode(), span, surface)
-    facts = encoding.facts
-    if facts is None:  # an encoding that was pickled, or made by hand
-        byte = _BYTE.fullmatch(name)
-        if byte:
-            return Cell("byte", number, id, bytes((int(byte[1], 16),)), span, surface)
-        return Cell("text", number, id, name.encode(), span, surface)
-    kind = facts.engine.kind(id) if id < facts.engine.size else PieceType.CONTROL
-    if kind == PieceType.CONTROL:
-        return Cell("special", number, id, name.encode(), span, surface)
-    if kind == PieceType.UNKNOWN:
-        return Cell("unknown", number, id, name.encode(), span, surface)
-    if kind == PieceType.BYTE:
-        return Cell("byte", number, id, facts.bytes_of(id), span, surface)
-    return Cell("text", number, id, facts.engine.piece(id), span, surface, facts.engine.score(id))
+    facts, data, score = encoding.facts, name.encode(), None
+    kind: Kind = "text"
+    if id in encoding.special or (facts is not None and id >= facts.engine.size):
+        kind = "special"
+    elif facts is not None:
+        kind = _KINDS.get(facts.engine.kind(id), "text")
+        if kind == "byte":
+            data = facts.bytes_of(id)
+        elif kind == "text":
+            data, score = facts.engine.piece(id), facts.engine.score(id)
+    elif byte := _BYTE.fullmatch(name):  # an encoding that was pickled, or made by hand
+        kind, data = "byte", bytes((int(byte[1], 16),))
+    return Cell(kind, number, id, data, span, surface, score)
 
 
 def _grouped(cells: list[Cell]) -> Iterator[Group]:
@@ -410,7 +418,6 @@ _STYLES = {
     "unknown": ";outline:1px dashed currentColor;outline-offset:-1px",
     "removed": ";opacity:.6;text-decoration:line-through",
 }
-_GROUP = "display:inline-block;max-width:100%;line-height:1.4;border-radius:3px;margin:1px;padding:0 2px"
 _NOTES = {
     "text": "",
     "byte": "a byte of a character that has no piece",
@@ -420,24 +427,6 @@ _NOTES = {
 }
 _UNITS = {"char": ("character", "characters"), "byte": ("byte", "bytes")}
 _MOST_IN_TITLE = 60
-
-
-def _html(shown: Shown) -> str:
-    """The fragment."""
-    encoding = shown.encoding
-    text = _given_text(encoding)
-    summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
-    if not shown.groups:
-        rest = escape(shown.rest or "no tokens")
-        return f'<div role="group" aria-label="{summary}">{rest}</div>'
-    drawn = _drawn(shown)
-    given = encoding.text if isinstance(encoding.text, str) else text_of(encoding.text[:1000])
-    base = direction(given[:1000]) or "ltr"
-    rest = f"<div>{escape(shown.rest)}</div>" if shown.rest else ""
-    return (
-        f'<div role="group" aria-label="{summary}"><div dir="{base}" style="{_WHOLE}">{drawn}</div>{rest}'
-        f"<details><summary>{summary}</summary>{_table(shown)}</details></div>"
-    )
 
 
 # --- Tokens ---------------------------------------------------------------------------------------
@@ -489,7 +478,7 @@ def _group(shown: Shown, group: Group, index: int) -> str:
     inner = "".join(_token(shown, cell, colour, label) for cell in group.cells)
     together = in_html(parts_of(group.together, MAX_SPELLED))
     head = f'<bdi style="padding:0 2px">{together}</bdi>'
-    outline = f"{_GROUP};outline:1px solid {colour}"
+    outline = f"{_TOKEN};outline:1px solid {colour}"
     breaks = "<br>" if group.cells[-1].data.endswith(b"\n") else ""
     return f'<span style="{outline}">{head}{inner}</span>{breaks}'
 

@@ -128,16 +128,12 @@ class SpecialEncoder:
         ]
         return _joined(parts, ends)
 
-    def encode_pieces(
-        self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None
-    ) -> list[str]:
+    def encode_pieces(self, text: Text, dropout: Dropout | None = None) -> list[str]:
         row = self.split(text)
         if len(row) == 1:
-            return self.first.encode_pieces(text, ends, dropout)
-        front, back, reverse = ends or (None, None, False)
-        first, last = (None if id is None else text_of(self.first.piece(id)) for id in (front, back))
+            return self.first.encode_pieces(text, None, dropout)
         if dropout is not None:
-            return between(self.align_row(row, False, dropout)[1], first, last, reverse)
+            return self.align_row(row, False, dropout)[1]
         pieces: list[str] = []
         engines = self._engines_of(row)
         for part in row:
@@ -145,7 +141,7 @@ class SpecialEncoder:
                 pieces.append(self.spell(part.id).decode())
             else:
                 pieces += next(engines).encode_pieces(part)
-        return between(pieces, first, last, reverse)
+        return pieces
 
     def count(self, text: Text) -> int:
         row = self.split(text)

@@ -84,7 +84,7 @@ def _for_parts(plan: EncodePlan, text: Text) -> EncodePlan:
     Searching the whole text first makes a refusal independent of where it is cut and how much is encoded.
     """
     encoder = plan.encoder
-    return plan.special(encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
+    return plan.changed(encoder=encoder.checked(text)) if isinstance(encoder, SpecialEncoder) else plan
 
 
 class _Cutter:

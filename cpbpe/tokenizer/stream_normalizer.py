@@ -22,6 +22,10 @@ from cpbpe.text.unicode_forms import last_boundary
 from cpbpe.text.utf8 import REPLACEMENT, SPACE, certain, valid_character
 
 T = TypeVar("T")
+MAX_KEY = 100
+"""With rules that are longer than this, text is not normalized in parts. (No known model has any. In a
+crafted charsmap rules may be endless, and at every place of a text one could begin that goes on to its end.)
+"""
 
 
 class Shape:
@@ -31,22 +35,17 @@ class Shape:
         self,
         spec: NormalizerSpec,
         user_defined: list[bytes],
-        max_key: int = 100,
         rewrite: Callable[[bytes], bytes] | None = None,
     ):
         """`user_defined`: the pieces of this type. The charsmap must be one that an engine has checked.
         `rewrite` brings a text into the Unicode normal form of the model, if it has one.
-
-        `max_key`: with rules that are longer than this, text is not normalized in parts. (In a crafted
-        charsmap rules may be endless, and at every place of a text one could begin that continues to the
-        end.)
         """
         self.spec = spec
         self.rewrite = rewrite
         self.user_defined = Finder(user_defined, MAX_USER_DEFINED_MATCHES)
         self.charsmap = Charsmap(spec.charsmap, trusted=True) if spec.charsmap else None
         self.has_parts = self.charsmap is None or (
-            self.charsmap.makes_text() and self.charsmap.longest_key(max_key, follow_empty=True) is not None
+            self.charsmap.makes_text() and self.charsmap.longest_key(MAX_KEY, follow_empty=True) is not None
         )
         """Whether a text can be normalized in parts: not if rules are endless, or yield invalid UTF-8."""
         # Whether only spaces are rewritten. User-defined pieces make no difference then: valid text is copied

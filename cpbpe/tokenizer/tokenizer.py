@@ -590,7 +590,7 @@ class Tokenizer:
         """
         with importing:
             from cpbpe.tokenizer.converting import save
-        save(self, path)
+        save(self._facts, self._bound, path)
 
     @property
     def fingerprint(self) -> str:

@@ -129,7 +129,10 @@ def _encoders(
 ) -> Iterator[tuple[str, Encode]]:
     """Yield functions that encode with the files, each with a name for messages."""
     for format, data in files.items():
-        hints = _hints(spec) if FORMATS[format].takes_hints else NO_HINTS
+        hints = NO_HINTS
+        if FORMATS[format].takes_hints:  # what a user would say of a file of this model
+            special = {text_of(text): id for id, text in special_tokens_of(spec).items()}
+            hints = Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
         read = FORMATS[format].read(data, allow_differences=allow_differences, hints=hints)
         yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
     if JSON.name in files and _version("tokenizers"):
@@ -147,12 +150,6 @@ def _by_tokenizers(data: bytes) -> Encode:
     library = Tokenizer.from_str(data.decode())
     library.encode_special_tokens = True
     return lambda text: list(library.encode(text, add_special_tokens=False).ids)
-
-
-def _hints(spec: ModelSpec) -> Hints:
-    """The hints with which a user would load a file of this model that does not say these things."""
-    special = {text_of(text): id for id, text in special_tokens_of(spec).items()}
-    return Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
 
 
 def _version(library: str) -> str:

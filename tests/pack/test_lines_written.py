@@ -30,7 +30,7 @@ def test_writing(rows: list[list[int]], shape: tuple[bytes, bytes, bytes], data:
             words.append(b"other" if place in places else WORDS[id])
             place += 1
         expected += shape[1] + shape[0].join(words) + shape[2]
-    assert make_line_writer(WORDS, *shape).write(ids, offsets, others) == expected
+    assert make_line_writer(WORDS, *shape)(ids, offsets, others) == expected
     listed = ids.tolist(), offsets.tolist()
     assert reference.write_lines(WORDS, shape, *listed, dict(others)) == expected
 
@@ -39,7 +39,7 @@ def test_writing(rows: list[list[int]], shape: tuple[bytes, bytes, bytes], data:
 def test_what_cannot_be_written() -> None:
     writer = make_line_writer([b"a"], b" ", b"", b"\n")
     with pytest.raises((ValueError, IndexError)):
-        writer.write(np.array([1], np.uint32), np.array([0, 1]), [])
+        writer(np.array([1], np.uint32), np.array([0, 1]), [])
 
 
 @pytest.mark.skipif(not CORE, reason="there is no core")
@@ -47,10 +47,10 @@ def test_what_cannot_be_written() -> None:
 def test_offsets_that_lead_nowhere(offsets: list[int]) -> None:
     writer = make_line_writer([b"a"], b" ", b"", b"\n")
     if offsets == [5]:  # nothing to write
-        assert writer.write(np.array([0], np.uint32), np.array(offsets), []) == b""
+        assert writer(np.array([0], np.uint32), np.array(offsets), []) == b""
         return
     with pytest.raises(ValueError, match="offsets must ascend"):
-        writer.write(np.array([0], np.uint32), np.array(offsets), [])
+        writer(np.array([0], np.uint32), np.array(offsets), [])
 
 
 @given(st.text(st.sampled_from("0123456789 \n-x")).map(str.encode))

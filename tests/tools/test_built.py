@@ -101,14 +101,3 @@ def test_a_piece_of_any_length(engine: str) -> None:
     spec = toy("a" * (MAX_CHARACTERS + 1))
     assert "is not taken apart here" in built(spec, 1).note
     assert not built(spec, 1).reachable
-
-
-def test_names_of_before() -> None:
-    from cpbpe.look.built import built as the_same  # type: ignore[import-not-found, unused-ignore]
-    from cpbpe.look.meanings import meaning_of  # type: ignore[import-not-found, unused-ignore]
-
-    from cpbpe import look
-
-    assert the_same is built
-    assert meaning_of("normalizer", "escape_whitespaces") == "write spaces as U+2581 (▁)"
-    assert look.__doc__

@@ -261,7 +261,7 @@ class _Encoder:
         ids, offsets = rows.ids, rows.offsets
         others = self._others(block, ids, offsets)
         if not (self._extra.front or self._extra.back or self._extra.reverse):
-            return self._writer.write(ids, offsets, others)
+            return self._writer(ids, offsets, others)
         items: list[bytes] = list(map(self._table.__getitem__, ids.tolist()))
         for place, text in others:
             items[place] = text

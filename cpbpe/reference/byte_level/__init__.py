@@ -22,7 +22,7 @@ from cpbpe.reference.byte_level.encoding import (
     write_ranks,
 )
 from cpbpe.reference.byte_level.patterns import PATTERNS
-from cpbpe.reference.byte_level.training import LearnedMerges, Limits, count_chunks, learn
+from cpbpe.reference.byte_level.training import LearnedMerges, count_chunks, learn
 from cpbpe.text.utf8 import BYTE_ORDER
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "PATTERNS",
     "ByteLevel",
     "LearnedMerges",
-    "Limits",
     "count_chunks",
     "learn",
     "read_gpt2",

@@ -54,7 +54,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from cpbpe.errors import ModelError
@@ -183,11 +183,15 @@ class ByteLevel:
                 f"the text has the special token {found[0]!r}; allow it in allowed_special, or pass "
                 f"disallowed_special=() to encode it as plain text"
             )
-        return encode_with_special(
-            text,
-            {token: id for token, id in self.special_tokens.items() if token in allowed},
-            self.encode_ordinary,
-        )
+        # The text is split at the special tokens, and each part is cut into chunks by itself. So no chunk
+        # reaches across a special token, and no pattern looks beyond one.
+        tokens = {token: id for token, id in self.special_tokens.items() if token in allowed}
+        ids: list[int] = []
+        at = 0
+        for found in _any_of(tokens).finditer(text) if tokens else ():
+            ids += [*self.encode_ordinary(text[at : found.start()]), tokens[found[0]]]
+            at = found.end()
+        return ids + self.encode_ordinary(text[at:])
 
     # --- Idea 6: decoding is joining --------------------------------------------------------------
 
@@ -209,25 +213,6 @@ class ByteLevel:
         ('你', '\ufffd', '\ufffd\ufffd')
         """
         return self.decode_bytes(ids).decode(errors="replace")
-
-
-def encode_with_special(
-    text: str, special_tokens: Mapping[str, int], ordinary: Callable[[str], list[int]]
-) -> list[int]:
-    """The ids of a text: those of the special tokens in it, and between them those that `ordinary` gives.
-
-    The text is first split at the special tokens, and each part is cut into chunks by itself. So no chunk
-    reaches across a special token, and no pattern looks beyond one.
-    """
-    if not special_tokens:
-        return ordinary(text)
-    ids: list[int] = []
-    at = 0
-    for found in _any_of(special_tokens).finditer(text):
-        ids += ordinary(text[at : found.start()])
-        ids.append(special_tokens[found[0]])
-        at = found.end()
-    return ids + ordinary(text[at:])
 
 
 def _any_of(tokens: Iterable[str]) -> re.Pattern[str]:
@@ -335,8 +320,8 @@ class ByteLevelEngine(ReferenceEngine):
     def _joinable_pairs(self) -> None:
         """None: a pattern cuts the text, not the pairs that pieces hold."""
 
-    def chunks(self, text: bytes) -> Iterator[bytes]:
-        """The parts of a text, which is UTF-8, that are merged by themselves.
+    def symbols(self, text: bytes) -> list[list[bytes]]:
+        """The bytes of each chunk of a text, which is UTF-8.
 
         They are the matches of the pattern that are not empty. The published patterns match all of every
         text. If another pattern leaves text out between two matches, that text is a chunk as well, so that
@@ -347,7 +332,7 @@ class ByteLevelEngine(ReferenceEngine):
         chunks = [text.decode()] if text else []
         for pattern in () if splitter is None else (splitter.pattern, *splitter.then):
             chunks = [part for chunk in chunks for part in parts(pattern, chunk)]
-        yield from (chunk.encode() for chunk in chunks)
+        return [[BYTES[byte] for byte in chunk.encode()] for chunk in chunks]
 
     def last_cut(self, text: bytes) -> int:
         """The last place up to which the chunks of a text are final, whatever follows; 0 if none is known.
@@ -363,10 +348,6 @@ class ByteLevelEngine(ReferenceEngine):
         for place in compiled(r"[\p{L}\p{N}](?=\s)").finditer(decoded := text.decode()):
             last = place.end()
         return len(decoded[:last].encode())
-
-    def symbols(self, text: bytes) -> list[list[bytes]]:
-        """The bytes of each chunk."""
-        return [[chunk[at : at + 1] for at in range(len(chunk))] for chunk in self.chunks(text)]
 
     def is_whole(self, chunk: bytes) -> bool:
         """Whether a chunk is taken whole, before anything merges."""

@@ -73,18 +73,6 @@ class LearnedMerges:
         }
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Which pairs are not merged."""
-
-    min_frequency: int = 0
-    """Pairs that are rarer than this."""
-    max_length: int = 0
-    """Pairs of more bytes than this, except pairs of single bytes; 0 means no limit."""
-    forbidden: Collection[bytes] = ()
-    """Pairs with one of these texts, so that no piece can be taken for the special token of that text."""
-
-
 # --- Idea 1: count chunks, not text ---------------------------------------------------------------
 
 
@@ -111,7 +99,10 @@ def learn(
     merges: int,
     ties: str = "minbpe",
     progress: Callable[[int, tuple[int, int], bytes, int], None] | None = None,
-    limits: Limits | None = None,
+    *,
+    min_frequency: int = 0,
+    max_length: int = 0,
+    forbidden: Collection[bytes] = (),
 ) -> LearnedMerges:
     """The first `merges` merges of counted chunks; fewer if no pair is left.
 
@@ -119,16 +110,17 @@ def learn(
     pairs as it does. Chunks must be in the order of their first appearance, so that the pair that comes first
     among the distinct chunks also comes first in the whole text.
 
-    `progress` is called after each merge with its number, its pair, its text and its count.
+    `progress` is called after each merge with its number, its pair, its text and its count. Not merged are
+    pairs that are rarer than `min_frequency`, pairs of more than `max_length` bytes (except pairs of single
+    bytes; 0 means no limit), and pairs with a `forbidden` text, which would be taken for a special token.
     """
     if ties not in TIES:
         raise ValueError(f"ties={ties!r} is none of {', '.join(map(repr, TIES))}")
     place_of = {byte: place for place, byte in enumerate(BYTE_ORDER)}
-    limits = limits or Limits()
-    longest = max(limits.max_length, 2) if limits.max_length else None
+    longest = max(max_length, 2) if max_length else None
 
     def allowed(piece: bytes) -> bool:
-        return piece not in limits.forbidden and (longest is None or len(piece) <= longest)
+        return piece not in forbidden and (longest is None or len(piece) <= longest)
 
     def order(pair: Pair, first: Callable[[Pair], int]) -> tuple[int, ...]:
         if ties == "minbpe":
@@ -138,7 +130,7 @@ def learn(
     learned = LearnedMerges()
     pieces = [bytes([byte]) for byte in range(256)]
     for merge in islice(merges_of(chunks.items(), pieces, allowed, order), merges):
-        if merge.frequency < max(limits.min_frequency, 1):
+        if merge.frequency < max(min_frequency, 1):
             break  # all pairs that are left are too rare, or no longer in the text
         learned.pairs.append(merge.pair)
         learned.pieces.append(merge.piece)
@@ -193,7 +185,9 @@ def learn_words(words: Words, spec: ByteLearnSpec, progress: Progress | None = N
         spec.merges,
         spec.ties,
         lambda number, *rest: report("merges", number, spec.merges),
-        Limits(spec.min_frequency, spec.max_length, frozenset(spec.forbidden)),
+        min_frequency=spec.min_frequency,
+        max_length=spec.max_length,
+        forbidden=frozenset(spec.forbidden),
     )
     ids = [spec.byte_order.index(byte) for byte in range(256)]
     return Learned(
