@@ -387,14 +387,6 @@ class Broken:
         where = block.name if block.part is not None else block.where(index)
         self._files[block.name] = _BrokenFile(number, where, text)
 
-    def look(self, block: Block, sentences: list[bytes]) -> None:
-        """Record the broken sentences of a block that is sampled from, because no counter sees all of it."""
-        if block.lines is not None and is_valid_utf8(block.lines):
-            return
-        number = sum(not is_valid_utf8(sentence) for sentence in sentences)
-        if number:
-            self.add(block, number)
-
     def warnings(self) -> list[str]:
         """The warnings about these sentences."""
         texts = [self._about(name, file) for name, file in list(self._files.items())[:_MOST]]

@@ -24,6 +24,7 @@ from cpbpe.reference.training_values import (
 )
 from cpbpe.spelling import given, named, shown
 from cpbpe.text.split_patterns import name_of
+from cpbpe.text.utf8 import is_valid_utf8
 from cpbpe.training.corpus import Block, Broken, Corpus, warnings_of_files
 from cpbpe.training.options import Pretokenizer
 from cpbpe.training.progress import Display
@@ -352,7 +353,10 @@ class _Counting:
 
     def _choose(self, block: Block, sample: Sample) -> bool:
         sentences = block.as_sentences()
-        self.broken.look(block, sentences)
+        if block.lines is None or not is_valid_utf8(block.lines):  # (no counter sees all of the block)
+            broken = sum(not is_valid_utf8(sentence) for sentence in sentences)
+            if broken:
+                self.broken.add(block, broken)
         for index, sentence in enumerate(sentences):
             size = len(sentence) + (block.left_away if index == 0 else 0)
             self._sentences += 1

@@ -67,56 +67,6 @@ class Built:
         return sentencepiece.write(self.spec)
 
 
-class Family:
-    """How models of one family are trained with these options."""
-
-    setup: CountSetup
-    """What is counted."""
-    learn_spec: LearnSpec | ByteLearnSpec
-    """What is learned."""
-    byte_pieces: int
-    """How many pieces are bytes: 256 or 0."""
-    special_texts: tuple[str, ...]
-    """The texts of the other pieces that are not learned, in the order of their ids."""
-
-    def __init__(self, options: AnyOptions):
-        self.options = options
-
-    def recording(self, corpus: Corpus) -> Family:
-        """The family, with the paths of the corpus in its models if `record_paths` asks for them."""
-        return self
-
-    def least(self, learned: Learned) -> int:
-        """The size of the smallest model, which has no merges."""
-        raise NotImplementedError
-
-    def check_size(self, learned: Learned) -> None:
-        """Raise an error if what every model must hold does not fit into the vocabulary."""
-
-    def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
-        """A model of `vocab_size` pieces, or of all pieces if there are fewer."""
-        raise NotImplementedError
-
-    def files(self, built: Built, name: str) -> tuple[bytes, bytes]:
-        """The model file and the .vocab file, when they are saved under this name."""
-        raise NotImplementedError
-
-    def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
-        """The bytes and the characters of the text, with all repetitions."""
-        raise NotImplementedError
-
-    def warnings(self) -> list[str]:
-        """Warnings about special pieces that may not be intended."""
-        return []
-
-
-def family_of(options: AnyOptions) -> Family:
-    """The family of models that these options are for. Files of rules are read only here."""
-    if isinstance(options, ByteTrainOptions):
-        return ByteFamily(options)
-    return SentencePieceFamily(options, settings_of(options))
-
-
 def place_pieces(texts: Sequence[bytes], special: Special, vocab_size: int, first_score: float) -> Pieces:
     """The pieces of a model: special ones at their ids, with the score 0, and the others between them.
 
@@ -150,17 +100,17 @@ def place_pieces(texts: Sequence[bytes], special: Special, vocab_size: int, firs
 # --- The SentencePiece family ---------------------------------------------------------------------
 
 
-class SentencePieceFamily(Family):
+class SentencePieceFamily:
     """Models whose pieces are made of characters. `settings` is what model files record of the training."""
 
-    options: TrainOptions
-
     def __init__(self, options: TrainOptions, settings: Settings):
-        super().__init__(options)
+        self.options = options
         self.settings = settings
         self.special = options.special_pieces()
         self.byte_pieces = sum(type == PieceType.BYTE for _, type in self.special.values())
+        """How many pieces are bytes: 256 or 0."""
         self.special_texts = tuple(text for text, type in self.special.values() if type != PieceType.BYTE)
+        """The texts of the other pieces that are not learned, in the order of their ids."""
         limits = PieceLimits(**{name: getattr(options, name) for name in PieceLimits.__dataclass_fields__})
         size = options.input_sentence_size
         # The first sentences of a corpus do not depend on a seed.
@@ -180,6 +130,7 @@ class SentencePieceFamily(Family):
             _name(options.pretokenizer),
             sample if size else None,
         )
+        """What is counted."""
         self.learn_spec = LearnSpec(
             vocab_size=options.vocab_size,
             meta_pieces=len(self.special),
@@ -188,11 +139,10 @@ class SentencePieceFamily(Family):
             required_chars=options.required_chars,
             auto_character_coverage=options.auto_character_coverage,
         )
+        """What is learned."""
 
-    def recording(self, corpus: Corpus) -> Family:
-        """The family, with the paths of the corpus in its models if `record_paths` asks for them."""
-        if not self.options.record_paths:
-            return self
+    def recording(self, corpus: Corpus) -> SentencePieceFamily:
+        """The family, with the paths of the corpus in its models."""
         recording = copy(self)
         recording.settings = with_input(self.settings, corpus)
         return recording
@@ -204,25 +154,24 @@ class SentencePieceFamily(Family):
         """
         return len(self.special) + (1 if self.options.auto_character_coverage else len(learned.characters))
 
-    def check_size(self, learned: Learned) -> None:
-        """Raise an error if the characters that cover the corpus do not fit into the vocabulary."""
-        size, coverage = self.options.vocab_size, self.options.character_coverage
-        least = self.least(learned)
-        if least <= size or self.options.auto_character_coverage:
-            return
-        parts = [*special_counts(self.special), counted(len(learned.characters), "character")]
-        smaller = "" if coverage <= 0.98 else f", or a smaller {named('character_coverage')}"
-        raise TrainingError(
-            f"{named('vocab_size')} is {size}, and this corpus with these options needs at least {least}, "
-            f"for {listed(parts)}; choose a larger size{smaller}"
-        )
-
     def build(self, learned: Learned, vocab_size: int | None = None) -> Built:
-        """A model of `vocab_size` pieces, or of all pieces if there are fewer."""
+        """A model of `vocab_size` pieces, or of all pieces if there are fewer.
+
+        It is an error if the characters that cover the corpus do not fit into the vocabulary.
+        """
         options = self.options if vocab_size is None else self.options.replace(vocab_size=vocab_size)
+        size, coverage = options.vocab_size, options.character_coverage
+        least = self.least(learned)
+        if least > size and not options.auto_character_coverage:
+            parts = [*special_counts(self.special), counted(len(learned.characters), "character")]
+            smaller = "" if coverage <= 0.98 else f", or a smaller {named('character_coverage')}"
+            raise TrainingError(
+                f"{named('vocab_size')} is {size}, and this corpus with these options needs at least "
+                f"{least}, for {listed(parts)}; choose a larger size{smaller}"
+            )
         return build(
             learned,
-            vocab_size=options.vocab_size,
+            vocab_size=size,
             special_pieces=options.special_pieces(),
             base=sentencepiece.spec_of_settings(self.settings),
             auto_character_coverage=options.auto_character_coverage,
@@ -356,14 +305,11 @@ def _name(function: object) -> str:
 # --- Byte-level models ----------------------------------------------------------------------------
 
 
-class ByteFamily(Family):
-    """Models whose pieces are made of bytes."""
-
-    options: ByteTrainOptions
-    learn_spec: ByteLearnSpec
+class ByteFamily:
+    """Models whose pieces are made of bytes. It has what `SentencePieceFamily` has, besides `recording`."""
 
     def __init__(self, options: ByteTrainOptions):
-        super().__init__(options)
+        self.options = options
         self.byte_pieces, self.special_texts = BYTES, tuple(options.special_tokens)
         splitter = options.splitter
         pattern = splitter.pattern if splitter is not None else ""
@@ -438,3 +384,20 @@ class ByteFamily(Family):
         each = np.add.reduceat(begins, np.concatenate(([0], ends[:-1])), dtype="i8")
         counts = np.frombuffer(words.counts, "<u8").tolist()
         return learned.symbols[0], sum(map(int.__mul__, each.tolist(), counts))
+
+    def warnings(self) -> list[str]:
+        """Warnings about special pieces that may not be intended: none here."""
+        return []
+
+
+# --- Both -----------------------------------------------------------------------------------------
+
+Family = SentencePieceFamily | ByteFamily
+"""How models of one family are trained with certain options."""
+
+
+def family_of(options: AnyOptions) -> Family:
+    """The family of models that these options are for. Files of rules are read only here."""
+    if isinstance(options, ByteTrainOptions):
+        return ByteFamily(options)
+    return SentencePieceFamily(options, settings_of(options))

@@ -6,9 +6,9 @@ import json
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cpbpe.reference.training_values import EXAMPLES
@@ -299,10 +299,6 @@ class Report:
     def bytes_per_token(self) -> float:
         """How many bytes of the corpus there are for each token."""
         return self.text_bytes / self.tokens if self.tokens else 0.0
-
-    def with_phases(self, phases: Iterable[Phase]) -> Report:
-        """The same report with the phases."""
-        return replace(self, phases=tuple(phases))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""

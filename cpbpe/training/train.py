@@ -8,6 +8,7 @@ between the families of models, `corpus` reads the corpus, and `counting` counts
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from cpbpe.engine.choice import engine_name
@@ -17,7 +18,7 @@ from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted, given, named
 from cpbpe.training.arguments import ReadingOptions, takes_a_corpus, threads_or_all
 from cpbpe.training.corpus import Source
-from cpbpe.training.families import Built, Family, family_of
+from cpbpe.training.families import Built, Family, SentencePieceFamily, family_of
 from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Clock, Curve, Reading, Report
@@ -105,7 +106,8 @@ def train_on_corpus(
     clock = Clock()
     with clock.phase("reading"):
         corpus = reading_options.corpus(source, family.setup)
-        family = family.recording(corpus)
+        if isinstance(family, SentencePieceFamily) and family.options.record_paths:
+            family = family.recording(corpus)
         counts = WordCounts.of(corpus, family, reading_options, display)
     return train_on_counts(counts, family, reading_options.threads, display, clock)
 
@@ -123,7 +125,6 @@ def train_on_counts(
         display.update("merges", len(learned.merges), len(learned.merges))
     # 2. The model.
     with clock.phase("building"):
-        family.check_size(learned)
         built = family.build(learned)
         report = make_report(family, counts, learned, built)
         if options.hard_vocab_limit and built.size < options.vocab_size:
@@ -134,7 +135,7 @@ def train_on_counts(
                 f"{''.join(f'. ({text})' for text in counts.reading.warnings[:1])}"
             )
         _ = built.data  # writes the file, so that this phase includes it
-    return TrainingResult(family, learned, built, report.with_phases(clock.phases))
+    return TrainingResult(family, learned, built, replace(report, phases=tuple(clock.phases)))
 
 
 def _why_nothing_is_left(counts: WordCounts) -> str:
