@@ -155,15 +155,6 @@ class Texts:
         row_offsets: Places = offsets[before]
         return row_offsets
 
-    @property
-    def validity(self) -> tuple[Any, int]:
-        """Which rows have a text, as an Arrow bitmap, and how many have none."""
-        if self.present is None:
-            return None, 0
-        arrow = pyarrow()
-        bits = np.packbits(self.present, bitorder="little")
-        return arrow.py_buffer(bits), self.rows - len(self.begins)
-
 
 def as_arrow(column: Any, name: str) -> Column:
     """A column as an array or chunked array; `name` is the name of the call, for messages."""
@@ -289,8 +280,7 @@ class _Work:
         """The ids of a chunk."""
         arrow = pyarrow()
         rows = self._encoded(texts)
-        validity, nulls = texts.validity
-        return _list_array(texts, texts.offsets(rows.offsets), arrow.array(rows.ids), validity, nulls)
+        return _list_array(texts, texts.offsets(rows.offsets), arrow.array(rows.ids))
 
     def structs(self, texts: Texts, unit: Unit | None) -> Column:
         """The ids and spans of a chunk."""
@@ -298,12 +288,11 @@ class _Work:
         chars = texts.strings if unit is None else unit == "char"
         rows = self._aligned(texts, chars)
         assert rows.spans is not None
-        validity, nulls = texts.validity
         offsets = texts.offsets(rows.offsets)
         pairs = arrow.FixedSizeListArray.from_arrays(arrow.array(rows.spans.reshape(-1)), 2)
-        fields = [_list_array(texts, offsets, values, None, 0) for values in (arrow.array(rows.ids), pairs)]
+        fields = [_list_array(texts, offsets, values) for values in (arrow.array(rows.ids), pairs)]
         kind = arrow.struct([("ids", fields[0].type), ("spans", fields[1].type)])
-        return arrow.Array.from_buffers(kind, texts.rows, [validity], nulls, children=fields)
+        return _array(texts, kind, children=fields)
 
     def numbers(self, texts: Texts) -> Column:
         """How many ids each text of a chunk has."""
@@ -313,8 +302,7 @@ class _Work:
             full = np.zeros(texts.rows, np.int64)
             full[texts.present] = counts
             counts = full
-        validity, nulls = texts.validity
-        return arrow.Array.from_buffers(arrow.int64(), texts.rows, [validity, arrow.py_buffer(counts)], nulls)
+        return _array(texts, arrow.int64(), counts)
 
     # --- Encoding -------------------------------------------------------------------------------------
 
@@ -391,7 +379,7 @@ def _has_special(encoder: SpecialEncoder, texts: Texts, begins: AnyPlaces, ends:
         return True
 
 
-def _list_array(texts: Texts, offsets: Places, values: Column, validity: Any, nulls: int) -> Column:
+def _list_array(texts: Texts, offsets: Places, values: Column) -> Column:
     """Lists of values, with offsets as wide as those of the texts."""
     arrow = pyarrow()
     if texts.large:
@@ -403,9 +391,18 @@ def _list_array(texts: Texts, offsets: Places, values: Column, validity: Any, nu
         )
     else:
         kind, offsets = arrow.list_(values.type), offsets.astype(np.int32)
-    return arrow.Array.from_buffers(
-        kind, texts.rows, [validity, arrow.py_buffer(offsets)], nulls, children=[values]
-    )
+    return _array(texts, kind, offsets, children=[values])
+
+
+def _array(texts: Texts, kind: Any, *buffers: Any, **children: Any) -> Column:
+    """An array with a row for each text, and null where there is none."""
+    arrow = pyarrow()
+    validity, nulls = None, 0
+    if texts.present is not None:
+        validity = arrow.py_buffer(np.packbits(texts.present, bitorder="little"))
+        nulls = texts.rows - len(texts.begins)
+    made = [validity, *map(arrow.py_buffer, buffers)]
+    return arrow.Array.from_buffers(kind, texts.rows, made, nulls, **children)
 
 
 def _joined(parts: list[Ragged], spans: bool = False) -> Ragged:

@@ -184,6 +184,11 @@ def threads_for(items: Sequence[Sized], threads: SupportsIndex | None) -> int:
     return min(worth, cores())
 
 
+def threads_or_all(threads: SupportsIndex | None) -> int:
+    """How many threads to use: as many as given, or one for each processor that this process may use."""
+    return cores() if threads is None else checked_threads(threads)
+
+
 def cores() -> int:
     """How many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)

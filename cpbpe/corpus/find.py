@@ -360,7 +360,7 @@ def format_of(path: str) -> str:
     >>> format_of("a.jsonl.zst"), format_of("a.py")
     ('jsonl', 'text')
     """
-    return _SUFFIXES.get(_suffix(path), "text")
+    return _SUFFIXES.get(suffix_of(path), "text")
 
 
 def named_as_no_text(path: str, column_named: bool = False) -> str | None:
@@ -371,7 +371,7 @@ def named_as_no_text(path: str, column_named: bool = False) -> str | None:
     >>> named_as_no_text("corpus.tar.gz")
     'is a tar archive; unpack it first'
     """
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     if suffix in _TARS:
         return "is a tar archive; unpack it first"
     if suffix == ".csv" and not column_named:
@@ -425,7 +425,7 @@ def _as_text() -> str:
     return f"{given('format', 'text')} takes its lines as they are"
 
 
-def _suffix(path: str) -> str:
+def suffix_of(path: str) -> str:
     """The suffix that tells what the file contains once it is decompressed."""
     base = path.lower()
     for suffix in COMPRESSED:

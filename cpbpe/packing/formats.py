@@ -354,7 +354,18 @@ class Parquet(Format):
         file = pyarrow.PythonFile(shard.create(shard.names[0]), "w")
         with self._writer(file, schema) as writer:
             for chunk in shard.chunks():
-                writer.write_batch(pyarrow.RecordBatch.from_arrays(_columns(shard, chunk), schema=schema))
+                offsets = np.concatenate(([0], np.cumsum(chunk.lengths)))
+                if offsets[-1] >= 1 << 31:
+                    raise ValueError(
+                        f"a document has {int(chunk.lengths.max()):,} tokens, and a list of Arrow holds "
+                        f"fewer than 2**31; give {given('to', 'npy')}, or split the document"
+                    )
+                lists = pyarrow.ListArray.from_arrays(offsets.astype(np.int32), pyarrow.array(chunk.ids))
+                names = [
+                    shard.sources[file].encode(errors="replace").decode() for file in chunk.files.tolist()
+                ]
+                columns = [lists, pyarrow.array(names, pyarrow.string()), pyarrow.array(chunk.records)]
+                writer.write_batch(pyarrow.RecordBatch.from_arrays(columns, schema=schema))
 
     def _writer(self, file: Any, schema: Any) -> Any:
         """A writer of pyarrow for this format: a context manager with `write_batch`."""
@@ -373,20 +384,6 @@ class Arrow(Parquet):
         with importing:
             from pyarrow import ipc
         return ipc.new_file(file, schema)
-
-
-def _columns(shard: Shard, chunk: Chunk) -> list[Any]:
-    with importing:
-        import pyarrow
-    offsets = np.concatenate(([0], np.cumsum(chunk.lengths)))
-    if offsets[-1] >= 1 << 31:
-        raise ValueError(
-            f"a document has {int(chunk.lengths.max()):,} tokens, and a list of Arrow holds fewer than "
-            f"2**31; give {given('to', 'npy')}, or split the document"
-        )
-    ids = pyarrow.ListArray.from_arrays(pyarrow.array(offsets.astype(np.int32)), pyarrow.array(chunk.ids))
-    names = [shard.sources[file].encode(errors="replace").decode() for file in chunk.files.tolist()]
-    return [ids, pyarrow.array(names, pyarrow.string()), pyarrow.array(chunk.records)]
 
 
 # --- All formats ----------------------------------------------------------------------------------

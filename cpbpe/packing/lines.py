@@ -22,6 +22,7 @@ import numpy as np
 from cpbpe.checks import Unit
 from cpbpe.corpus.documents import DocumentBlock, Documents
 from cpbpe.corpus.files import in_order, parts, shown_path, whole_lines
+from cpbpe.corpus.find import suffix_of
 from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_writer, read_ids
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import kept
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 FORMS = ("ids", "pieces", "json", "jsonl")
 """What documents can become."""
+_FORMS_OF_FILES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+"""What the lines of a file hold, by its name; others hold ids."""
 
 _LONG = 1 << 23
 """A document of more bytes than this is encoded by all threads together."""
@@ -376,7 +379,8 @@ class LineDecoder:
     def _parts(self, files: Iterable[str], advanced: Callable[[int], object]) -> Iterator[_Part]:
         self._ended = True
         for path in files:
-            first, name, form = 1, shown_path(path), self._form or _form_of(path)
+            form = self._form or _FORMS_OF_FILES.get(suffix_of(path), "ids")
+            first, name = 1, shown_path(path)
             content = parts(path, advanced, any_text=True)
             if form == "json":
                 yield _Part(name, 1, b"".join(content), form)
@@ -488,14 +492,6 @@ class LineDecoder:
             texts.append(tokenizer.decode_pieces(pieces))
         text = self._joined(texts)
         return text, self._tally(len(texts), text, count)
-
-
-def _form_of(path: str) -> str:
-    """The form of the lines of a file, by its name."""
-    base = path.lower()
-    for suffix in (".gz", ".xz", ".bz2", ".zst"):
-        base = base.removesuffix(suffix)
-    return "jsonl" if base.endswith((".jsonl", ".ndjson")) else "json" if base.endswith(".json") else "ids"
 
 
 def _of_json(part: _Part) -> tuple[Ids, Places]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cpbpe.checks import amount, checked_threads
+from cpbpe.checks import amount, threads_or_all
 from cpbpe.corpus.find import FORMATS as SOURCE_FORMATS
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import importing
@@ -140,13 +140,14 @@ def pack_source(
         )
     given: Any = options
     how: dict[str, Any] = {name: given.get(name, option.default) for name, option in PACK.items()}
-    place, kind = Place(out), _format(how["to"])
+    if not isinstance(how["to"], str) or how["to"] not in FORMATS:
+        raise ValueError(f"{named('to')} must be one of {', '.join(FORMATS)}, not {how['to']!r}")
+    place, kind = Place(out), FORMATS[how["to"]]
     encoding = _checked_options(tokenizer, {name: given[name] for name in given if name not in PACK})
     size = checked_shard_size(kind.usual_size if how["shard_size"] is None else how["shard_size"])
     stored = _dtype(kind, how["dtype"], tokenizer.vocab_size)
     item = np.dtype(stored).itemsize
-    if how["threads"] is not None:
-        checked_threads(how["threads"])
+    threads = threads_or_all(how["threads"])
     kind.check(None if size is None else size.tokens(item) * item)
     share = _share(how["validation"])
     split_seed = _seed("validation_seed", how["validation_seed"])
@@ -200,7 +201,7 @@ def pack_source(
         stack.enter_context(_locked(place))
         stack.callback(_remove_unless_begun, place)
         stack.enter_context(display)
-        writer = work(job, Encoder(tokenizer, how["threads"], encoding))
+        writer = work(job, Encoder(tokenizer, threads, encoding))
         _finish(job, writer)
         tokens = writer.counts.tokens - writer.earlier_tokens
     return _report(place, manifest, time.perf_counter() - begun, tokens, resumed=resumed, was_complete=False)
@@ -254,12 +255,6 @@ def _locked(place: Place) -> Iterator[None]:
 
 
 # --- Arguments ------------------------------------------------------------------------------------
-
-
-def _format(to: Any) -> Format:
-    if not isinstance(to, str) or to not in FORMATS:
-        raise ValueError(f"{named('to')} must be one of {', '.join(FORMATS)}, not {to!r}")
-    return FORMATS[to]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -315,14 +316,11 @@ def _as_bytes(text: Any, number: int) -> bytes:
 
 def _facts(path: str) -> dict[str, Any]:
     """What shows whether a file was changed: its size, its time, and a hash of its beginning and its end."""
-    if path == "-":
-        return {"path": path}
-    status = os.stat(path)
-    facts: dict[str, Any] = {"path": path, "size": status.st_size}
-    if not os.path.isfile(path):  # a pipe can be read only once
+    if path == "-" or not stat.S_ISREG((status := os.stat(path)).st_mode):  # a pipe can be read only once
         return {"path": path}
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read(_SAMPLE_BYTES))
         file.seek(max(status.st_size - _SAMPLE_BYTES, 0))
         digest.update(file.read(_SAMPLE_BYTES))
-    return facts | {"modified": status.st_mtime_ns, "sample": digest.hexdigest()[:32]}
+    facts = {"size": status.st_size, "modified": status.st_mtime_ns, "sample": digest.hexdigest()[:32]}
+    return {"path": path, **facts}

@@ -74,27 +74,19 @@ class Buckets:
             states = [()] * (1 << bits)
         os.makedirs(folder, exist_ok=True)
         paths = (os.path.join(folder, f"{number:04}") for number in range(len(states)))
-        self._spools = [
+        self.spools = [
             Spool(path, dtype, _COLUMNS, state=SpoolState(*state))
             for path, state in zip(paths, states, strict=True)
         ]
+        """One for each bucket."""
 
     def __len__(self) -> int:
-        return len(self._spools)
-
-    def is_there(self) -> bool:
-        """Whether the files hold, undamaged, at least what the states cover."""
-        return all(spool.is_there() for spool in self._spools)
-
-    def cut(self) -> None:
-        """Cut the files back to the states."""
-        for spool in self._spools:
-            spool.cut()
+        return len(self.spools)
 
     def states(self) -> list[SpoolState]:
         """Write everything that was taken to files, and return the state of each bucket."""
         self._distribute()
-        return [spool.state for spool in self._spools]
+        return [spool.state for spool in self.spools]
 
     def add(self, rows: Rows) -> None:
         """Take documents."""
@@ -114,19 +106,15 @@ class Buckets:
             bounds = np.searchsorted(first_bits[order], np.arange(len(self) + 1, dtype=np.uint64))
             for number in np.flatnonzero(np.diff(bounds)).tolist():
                 part = sorted_rows.part(int(bounds[number]), int(bounds[number + 1]), ends)
-                self._spools[number].append(part)
-
-    def documents(self, number: int) -> int:
-        """How many documents a bucket has."""
-        return self._spools[number].state.documents
+                self.spools[number].append(part)
 
     def ordered(self, number: int, sequence: int) -> Iterator[Rows]:
         """Yield the documents of one bucket in order; `sequence` is the place of the first among all."""
-        if not self.documents(number):
+        spool = self.spools[number]
+        if not spool.state.documents:
             return
-        path = self._spools[number].path
-        ids = np.fromfile(f"{path}.tokens", self._spools[number].dtype)
-        table = np.fromfile(f"{path}.documents", np.int64).reshape(-1, len(_COLUMNS))
+        ids = np.fromfile(f"{spool.path}.tokens", spool.dtype)
+        table = np.fromfile(f"{spool.path}.documents", np.int64).reshape(-1, len(_COLUMNS))
         numbers, lengths, files, records = (np.ascontiguousarray(column) for column in table.T)
         rows = Rows(ids, lengths, numbers, np.zeros(len(numbers), np.int64), files, records)
         order = np.argsort(keys(numbers, self._seed, ORDER), kind="stable")

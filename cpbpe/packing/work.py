@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.checks import checked_threads, cores
 from cpbpe.corpus.files import in_order
 from cpbpe.model.spec import PieceType
 from cpbpe.packing.manifest import STATE
@@ -64,10 +63,10 @@ class Counts:
 class Encoder:
     """A tokenizer with options. It encodes batches of every form, and counts their ids."""
 
-    def __init__(self, tokenizer: Tokenizer, threads: int | None, options: dict[str, Any]):
+    def __init__(self, tokenizer: Tokenizer, threads: int, options: dict[str, Any]):
         """`options` have been checked."""
         self._tokenizer = tokenizer
-        self.threads = cores() if threads is None else checked_threads(threads)
+        self.threads = threads
         """How many batches are encoded at the same time: each by one thread, which waits for no other."""
         self._options = options
         bound = {**tokenizer.bound_options, **options}
@@ -124,16 +123,14 @@ class Writer:
         os.makedirs(job.place.scratch("whole"), exist_ok=True)
         for state in [*job.manifest.states(job.place), self._first_state()]:
             self._continue_from(state)
-            if all(split.spool.is_there() for split in self._splits.values()) and (
-                self._buckets is None or self._buckets.is_there()
-            ):
+            spools = [split.spool for split in self._splits.values()]
+            spools += self._buckets.spools if self._buckets is not None else []
+            if all(spool.is_there() for spool in spools):
                 break
         self.earlier_tokens = self.counts.tokens
         """How many tokens an earlier run has encoded."""
-        for split in self._splits.values():
-            split.spool.cut()
-        if self._buckets is not None:
-            self._buckets.cut()
+        for spool in spools:
+            spool.cut()
         self._saved = time.monotonic()
 
     def _first_state(self) -> dict[str, Any]:
@@ -208,7 +205,7 @@ class Writer:
             self._job.show("shuffling", number, len(buckets))
             for rows in buckets.ordered(number, self.ordering[1]):
                 self._write(rows)
-            self.ordering = [number + 1, self.ordering[1] + buckets.documents(number)]
+            self.ordering = [number + 1, self.ordering[1] + buckets.spools[number].state.documents]
             self._save_now_and_then()
         self._job.show("shuffling", len(buckets), len(buckets))
 

@@ -188,11 +188,24 @@ class Dataset(Source):
                 known = part.crc_before(int(np.searchsorted(part.documents, seen)))
                 crc, missing = crc if known is None else known, missing - seen
                 part = part.after(seen)
-                if not missing:
-                    _check_last(crc, read.last_crc if read.number else None)
+                if not missing and read.number and crc != read.last_crc:
+                    raise CorpusError(
+                        "the texts are not those of the run that was interrupted, or their order is another; "
+                        "give the same dataset with an order, or begin again in another folder"
+                    )
             if part.rows:
                 record += part.rows
-                yield _batch(part, record, read.last_crc)
+                own = part.crc_before(len(part.documents))
+                yield Batch(
+                    encoded=Encoded(part.ids, np.cumsum(np.append(0, part.lengths))),
+                    places=[(0, part.documents + (record - part.rows + 1))],
+                    text_bytes=int(part.sizes.sum()),
+                    empty=part.rows - len(part.documents) - len(part.absent),
+                    absent=len(part.absent),
+                    record=record,
+                    last_crc=read.last_crc if own is None else own,
+                    done=record,
+                )
         if missing:
             raise CorpusError(
                 f"the dataset ends {missing:,} rows before the place where the run was interrupted; give "
@@ -225,27 +238,3 @@ def checked_order(order: Any, columns: list[str]) -> list[str]:
         if name not in columns:
             raise ValueError(f"order: the dataset has no column {name!r}; it has {', '.join(columns)}")
     return list(names)
-
-
-def _batch(part: Part, record: int, last_crc: int) -> Batch:
-    crc = part.crc_before(len(part.documents))
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(part.lengths)))
-    return Batch(
-        encoded=Encoded(part.ids, offsets),
-        text_bytes=int(part.sizes.sum()),
-        empty=part.rows - len(part.documents) - len(part.absent),
-        absent=len(part.absent),
-        places=[(0, part.documents + (record - part.rows + 1))],
-        record=record,
-        last_crc=last_crc if crc is None else crc,
-        done=record,
-    )
-
-
-def _check_last(crc: int | None, expected: int | None) -> None:
-    """Raise an error if the last document that an earlier run has written does not have the ids it had."""
-    if expected is not None and crc != expected:
-        raise CorpusError(
-            "the texts are not those of the run that was interrupted, or their order is another; give the "
-            "same dataset with an order, or begin again in another folder"
-        )

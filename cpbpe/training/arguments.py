@@ -7,7 +7,7 @@ from functools import wraps
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
-from cpbpe.checks import amount, checked_threads, cores
+from cpbpe.checks import amount, checked_threads
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
 from cpbpe.training.corpus import Corpus, Source
@@ -37,11 +37,6 @@ def checked_memory_limit(limit: Any) -> int | None:
             f"least 1 MiB; it cannot be {limit!r}"
         )
     return size
-
-
-def threads_or_all(threads: int | None) -> int:
-    """The number of threads to use: `threads`, or one for each processor that this process may use."""
-    return cores() if threads is None else checked_threads(threads)
 
 
 class ReadingOptions(NamedTuple):

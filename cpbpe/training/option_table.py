@@ -228,10 +228,7 @@ BYTE_GROUPS: dict[str, dict[str, Meaning]] = {
             "Choose it for every model. With more pieces, texts take fewer tokens, but the embeddings take "
             "more memory.",
         ),
-        "hard_vocab_limit": Meaning(
-            "fail if the corpus is too small for `vocab_size` pieces, instead of making a smaller model",
-            "Turn it off if you want as many pieces as a small corpus gives.",
-        ),
+        "hard_vocab_limit": GROUPS["vocabulary"]["hard_vocab_limit"],
         "special_tokens": Meaning(
             "tokens that programs insert, such as <|endoftext|>; texts do not yield them by themselves",
             "List the markers of your documents and chats. An empty list is for none.",

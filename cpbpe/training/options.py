@@ -131,6 +131,12 @@ def check_type(name: str, value: object, kind: str) -> None:
         check_unicode(name, value)
 
 
+def check(options: Options, name: str, good: bool, allowed: str) -> None:
+    """Raise an error if the value of an option is not one of those that are allowed."""
+    if not good:
+        raise TrainingError(f"{named(name)} must be {allowed}, not {getattr(options, name)!r}")
+
+
 def check_unicode(name: str, text: str) -> None:
     """Raise an error if a text has half of a surrogate pair, which no file can hold."""
     try:
@@ -383,23 +389,21 @@ def _check_types(options: TrainOptions) -> None:
 
 
 def _check_values(options: TrainOptions) -> None:
-    def check(name: str, good: bool, allowed: str) -> None:
-        if not good:
-            raise TrainingError(f"{named(name)} must be {allowed}, not {getattr(options, name)!r}")
-
-    check("vocab_size", options.vocab_size > 0, "at least 1")
+    check(options, "vocab_size", options.vocab_size > 0, "at least 1")
     coverage = _float32(options.character_coverage)
-    check("character_coverage", 0.98 <= coverage <= 1.0, "0.98 to 1.0")
-    check("max_sentencepiece_length", 1 <= options.max_sentencepiece_length <= 512, "1 to 512")
+    check(options, "character_coverage", 0.98 <= coverage <= 1.0, "0.98 to 1.0")
+    check(options, "max_sentencepiece_length", 1 <= options.max_sentencepiece_length <= 512, "1 to 512")
     length = options.max_sentence_length
     check(
+        options,
         "max_sentence_length",
         length == 0 or 10 <= length <= MAX_SENTENCE_LENGTH,
         f"10 to {MAX_SENTENCE_LENGTH} bytes, or 0 for no limit",
     )
     size = options.input_sentence_size
-    check("input_sentence_size", size == 0 or size > 100, "more than 100, or 0 for all")
+    check(options, "input_sentence_size", size == 0 or size > 100, "more than 100, or 0 for all")
     check(
+        options,
         "normalization_rule_name",
         options.normalization_rule_name in RULE_NAMES,
         f"one of {', '.join(RULE_NAMES)}",
@@ -582,14 +586,10 @@ def _check(options: ByteTrainOptions) -> None:
     for item in fields(options):
         value = getattr(options, item.name)
         check_type(item.name, value, str(item.type))
-        if item.type == "int" and not 0 <= value < 1 << 31:
-            raise TrainingError(f"{named(item.name)} must be 0 to {(1 << 31) - 1}, not {value}")
+        check(options, item.name, item.type != "int" or 0 <= value < 1 << 31, f"0 to {(1 << 31) - 1}")
     # 2. Choices.
     for name, allowed in (("ties", TIES), ("byte_order", BYTE_ORDERS)):
-        if getattr(options, name) not in allowed:
-            raise TrainingError(
-                f"{named(name)} must be one of {', '.join(allowed)}, not {getattr(options, name)!r}"
-            )
+        check(options, name, getattr(options, name) in allowed, f"one of {', '.join(allowed)}")
     if options.ties == "tokenizers" and options.byte_order != "gpt2":
         raise TrainingError(
             f"{named('ties')} is 'tokenizers', which goes by the ids of bytes in GPT-2's order, and "

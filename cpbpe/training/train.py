@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from cpbpe.checks import threads_or_all
 from cpbpe.engine.choice import engine_name
 from cpbpe.engine.training import learn
 from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted, given, named
-from cpbpe.training.arguments import ReadingOptions, takes_a_corpus, threads_or_all
+from cpbpe.training.arguments import ReadingOptions, takes_a_corpus
 from cpbpe.training.corpus import Source
 from cpbpe.training.families import Built, Family, SentencePieceFamily, family_of
 from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options

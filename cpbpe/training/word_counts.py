@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
+from cpbpe.checks import threads_or_all
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
@@ -27,7 +28,7 @@ from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.spelling import counted
-from cpbpe.training.arguments import ReadingOptions, takes_a_corpus, threads_or_all
+from cpbpe.training.arguments import ReadingOptions, takes_a_corpus
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup, count_corpus
 from cpbpe.training.families import Family, family_of
