@@ -174,9 +174,9 @@ class DocumentEncoder:
 
     def _options_at(self, number: int) -> dict[str, Any]:
         """The options for a block that this many documents precede."""
-        if not self._sampled or self._seed is None:
-            return self._options if self._seed is None else {**self._options, "seed": self._seed}
-        return {**self._options, "seed": self._seed + number}
+        if self._seed is None:
+            return self._options
+        return {**self._options, "seed": self._seed + (number if self._sampled else 0)}
 
     def _lines(self, part: tuple[DocumentBlock, int]) -> tuple[bytes, Tally, str | None]:
         """The lines for a block, its tally, and the place of its first document that is not UTF-8."""

@@ -6,7 +6,7 @@ import os
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -138,6 +138,7 @@ class Shard:
         self._job = job
         self._spool = spool
         self._created: dict[str, Checked] = {}
+        self._files = ExitStack()
         self._taken: dict[str, tuple[int, int]] = {}
 
     def chunks(self) -> Iterator[Chunk]:
@@ -146,8 +147,8 @@ class Shard:
 
     def create(self, name: str) -> Checked:
         """Create a file. It is closed together with the others."""
-        self._created[name] = Checked(whole_path(self._job, name))
-        return self._created[name]
+        file = self._created[name] = self._files.enter_context(closing(Checked(whole_path(self._job, name))))
+        return file
 
     def take_tokens(self, name: str, header: bytes = b"") -> None:
         """Make a file of the ids, without copying them. After that, nothing can be read from the shard."""
@@ -155,15 +156,8 @@ class Shard:
 
     def made(self) -> list[dict[str, Any]]:
         """Have the format make the files. Return their entries for the manifest, that of the ids first."""
-        try:
+        with self._files:
             self._job.format.write(self)
-            for file in self._created.values():
-                file.close()
-        except BaseException:
-            for file in self._created.values():
-                with suppress(OSError):
-                    file.close()
-            raise
         created = {name: (file.size, file.crc) for name, file in self._created.items()}
         return [file_entry(name, *facts) for name, facts in {**self._taken, **created}.items()]
 
@@ -265,11 +259,8 @@ def check_free(job: Job, name: str) -> None:
 
 def publish_index(job: Job, name: str, content: bytes) -> dict[str, Any]:
     """Write a file that lists shards. Return its entry for the manifest."""
-    file = Checked(whole_path(job, name))
-    try:
+    with closing(Checked(whole_path(job, name))) as file:
         file.write(content)
-    finally:
-        file.close()
     publish(job, name)
     return file_entry(name, file.size, file.crc)
 

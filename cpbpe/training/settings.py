@@ -27,15 +27,18 @@ def settings_of(options: TrainOptions) -> Settings:
     500
     """
     trainer = options.sentencepiece_options()
-    has_rules = bool(options.normalization_rules or options.normalization_rule_tsv)
     trainer.pop("normalization_rule_name", None)
-    normalizer: dict[str, Any] = {
-        "name": "user_defined" if has_rules else options.normalization_rule_name,
-        "precompiled_charsmap": charsmap_of(options),
-    }
-    for name in _NORMALIZER_FIELDS:
-        if name in trainer:
-            normalizer[name] = trainer.pop(name)
+    name, charsmap = "user_defined", _charsmap_of_rules(options, "normalization")
+    if charsmap is None:
+        name, charsmap = options.normalization_rule_name, b""
+        if name != "identity":
+            with importing:
+                from cpbpe.text.charsmap import rule_charsmap
+            charsmap = rule_charsmap(name)
+    normalizer: dict[str, Any] = {"name": name, "precompiled_charsmap": charsmap}
+    for option in _NORMALIZER_FIELDS:
+        if option in trainer:
+            normalizer[option] = trainer.pop(option)
     denormalizer = None
     charsmap = _charsmap_of_rules(options, "denormalization")
     if charsmap is not None:
@@ -87,20 +90,6 @@ def _unicode(path: str) -> str:
 
 
 # --- Charsmaps ------------------------------------------------------------------------------------
-
-
-def charsmap_of(options: TrainOptions) -> bytes:
-    """The charsmap of the normalizer; empty for the identity.
-
-    >>> charsmap_of(TrainOptions())
-    b''
-    """
-    charsmap = _charsmap_of_rules(options, "normalization")
-    if charsmap is not None or options.normalization_rule_name == "identity":
-        return charsmap or b""
-    with importing:
-        from cpbpe.text.charsmap import rule_charsmap
-    return rule_charsmap(options.normalization_rule_name)
 
 
 def _charsmap_of_rules(options: TrainOptions, kind: str) -> bytes | None:
