@@ -8,7 +8,6 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from cpbpe.corpus.files import shown_path
 from cpbpe.corpus.records import encoded
 from cpbpe.engine.training import make_counter
 from cpbpe.errors import TrainingError
@@ -19,21 +18,17 @@ from cpbpe.reference.training_values import (
     ByteCountSpec,
     CountSpec,
     PieceLimits,
-    Words,
     skip_reason,
 )
 from cpbpe.spelling import given, named, shown
 from cpbpe.text.split_patterns import name_of
 from cpbpe.text.utf8 import is_valid_utf8
-from cpbpe.training.corpus import Block, Broken, Corpus, warnings_of_files
+from cpbpe.training.corpus import Block, Broken
 from cpbpe.training.options import Pretokenizer
-from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
-from cpbpe.training.words_file import Runs
 
 _BATCH = 1 << 14
 _SAMPLED = "sample"  # the name of blocks that hold sampled sentences
-_SPILL_SHARE = 3  # counts may take a third of the limit, because words are copied when they are sorted
 
 
 # --- What counts depend on ------------------------------------------------------------------------
@@ -154,49 +149,6 @@ def _check_types(values: Mapping[str, Any], examples: Mapping[str, Any]) -> None
 # --- Counting -------------------------------------------------------------------------------------
 
 
-def count_corpus(
-    corpus: Corpus,
-    setup: CountSetup,
-    threads: int,
-    memory_limit: int | None,
-    display: Display,
-    pretokenizer: Pretokenizer | None = None,
-    inconsistent: bool = False,
-) -> tuple[Words, Reading]:
-    """Count a corpus. Return its words, and what was read."""
-    work = _Counting(setup, pretokenizer, inconsistent, threads)
-    with Runs() as runs:
-
-        def spill() -> None:
-            if memory_limit is not None and work.counter.memory() > memory_limit // _SPILL_SHARE:
-                runs.add(work.counter.drain())
-
-        for block in corpus.blocks():
-            needs_more = work.take(block)
-            spill()
-            display.update("reading", corpus.read, corpus.total)
-            if not needs_more:
-                break
-        for batch in work.sampled():
-            work.count(batch)
-            spill()
-            display.update("sampled", batch.first - 1 + len(batch.sentences), work.chosen)
-        words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
-        reading = replace(
-            work.reading(),
-            files=corpus.file_count,
-            files_left_out=tuple(map(shown_path, corpus.left_out)),
-            links_left_out=tuple(map(shown_path, corpus.again)),
-            nulls=corpus.nulls,
-            not_utf8=work.broken.sentences,
-            warnings=(*work.broken.warnings(), *warnings_of_files(corpus)),
-            spilled_runs=len(runs),
-            spilled_bytes=runs.bytes,
-            by_line=setup.split_lines or not setup.spec.byte_level,
-        )
-    return words, reading
-
-
 class Sample:
     """Up to `size` of the sentences that are offered, each with the same chance (reservoir sampling).
 
@@ -236,12 +188,11 @@ class Sample:
         return self._shuffle
 
 
-class _Counting:
+class Counting:
     """A counter, and the work around it: sampling, the pretokenizer, and the places of examples."""
 
-    def __init__(
-        self, setup: CountSetup, pretokenizer: Pretokenizer | None, inconsistent: bool, threads: int
-    ):
+    def __init__(self, options: Any, setup: CountSetup, threads: int):
+        """`options`: those of training, of either family."""
         try:
             self.counter = make_counter(setup.spec)
         except ValueError as error:
@@ -251,8 +202,8 @@ class _Counting:
         spec = setup.spec
         self._longest = spec.max_sentence_length if isinstance(spec, CountSpec) else 0
         self._reserved = isinstance(spec, CountSpec) and spec.skip_reserved
-        self._pretokenizer = pretokenizer
-        self._inconsistent = inconsistent
+        self._pretokenizer: Pretokenizer | None = getattr(options, "pretokenizer", None)
+        self._inconsistent = getattr(options, "allow_inconsistent_pretokenization", False)
         self._threads = threads
         self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it is
         self._counted = 0

@@ -21,6 +21,7 @@ from dataclasses import asdict, replace
 from typing import Any, BinaryIO
 
 from cpbpe.checks import threads_or_all
+from cpbpe.corpus.files import shown_path
 from cpbpe.engine.choice import say_if_slow
 from cpbpe.engine.training import merge_words
 from cpbpe.errors import TrainingError
@@ -29,16 +30,17 @@ from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.spelling import counted
 from cpbpe.training.arguments import ReadingOptions, takes_a_corpus
-from cpbpe.training.corpus import Corpus, Source
-from cpbpe.training.counting import CountSetup, count_corpus
+from cpbpe.training.corpus import Corpus, Source, warnings_of_files
+from cpbpe.training.counting import Counting, CountSetup
 from cpbpe.training.families import Family, family_of
 from cpbpe.training.options import AnyOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Reading
-from cpbpe.training.words_file import join_words, read_words, write_words
+from cpbpe.training.words_file import Runs, join_words, read_words, write_words
 
 MAGIC = b"CPBPEWC1"
 _MAX_HEADER = 1 << 26
+_SPILL_SHARE = 3  # counts may take a third of the limit, because words are copied when they are sorted
 
 
 class WordCounts:
@@ -98,18 +100,38 @@ class WordCounts:
     ) -> WordCounts:
         """Like `build`, with complete options and an open display."""
         say_if_slow()
-        options = family.options
-        with no_overflow():
-            words, reading = count_corpus(
-                corpus,
-                family.setup,
-                threads_or_all(reading_options.threads),
-                reading_options.memory_limit,
-                display,
-                getattr(options, "pretokenizer", None),
-                getattr(options, "allow_inconsistent_pretokenization", False),
+        setup, limit = family.setup, reading_options.memory_limit
+        work = Counting(family.options, setup, threads_or_all(reading_options.threads))
+        with no_overflow(), Runs() as runs:
+
+            def spill() -> None:
+                if limit is not None and work.counter.memory() > limit // _SPILL_SHARE:
+                    runs.add(work.counter.drain())
+
+            for block in corpus.blocks():
+                needs_more = work.take(block)
+                spill()
+                display.update("reading", corpus.read, corpus.total)
+                if not needs_more:
+                    break
+            for batch in work.sampled():
+                work.count(batch)
+                spill()
+                display.update("sampled", batch.first - 1 + len(batch.sentences), work.chosen)
+            words = runs.merge(work.counter.drain(), lambda number: display.update("joining", number, None))
+            reading = replace(
+                work.reading(),
+                files=corpus.file_count,
+                files_left_out=tuple(map(shown_path, corpus.left_out)),
+                links_left_out=tuple(map(shown_path, corpus.again)),
+                nulls=corpus.nulls,
+                not_utf8=work.broken.sentences,
+                warnings=(*work.broken.warnings(), *warnings_of_files(corpus)),
+                spilled_runs=len(runs),
+                spilled_bytes=runs.bytes,
+                by_line=setup.split_lines or not setup.spec.byte_level,
             )
-        return cls(family.setup, in_order(words), reading)
+        return cls(setup, in_order(words), reading)
 
     def check_setup(self, wanted: CountSetup) -> None:
         """Raise a TrainingError if the counts were made with other options than these."""

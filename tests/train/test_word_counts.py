@@ -89,7 +89,7 @@ def test_spilling_changes_nothing(engine: str, preset: str, monkeypatch: pytest.
 
     monkeypatch.setattr(Runs, "add", add)
     monkeypatch.setattr(
-        "cpbpe.training.counting._SPILL_SHARE", 1 << 9
+        "cpbpe.training.word_counts._SPILL_SHARE", 1 << 9
     )  # of 1 MiB, so that it is soon used up
     spilled = WordCounts.build(TEXTS, preset=preset, memory_limit=1 << 20)
     assert spilled == whole
@@ -101,7 +101,7 @@ def test_spilling_changes_nothing(engine: str, preset: str, monkeypatch: pytest.
 def test_nothing_is_left_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("cpbpe.training.corpus._ITEMS", 16)
-    monkeypatch.setattr("cpbpe.training.counting._SPILL_SHARE", 1 << 9)
+    monkeypatch.setattr("cpbpe.training.word_counts._SPILL_SHARE", 1 << 9)
     assert WordCounts.build(TEXTS, memory_limit=1 << 20).reading.spilled_runs
     assert list(tmp_path.iterdir()) == []
 
