@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from cpbpe.lazy import kept
 from cpbpe.lint.findings import Reason
-from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, MERGEABLE
+from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, ModelSpec, PieceType
+from cpbpe.reference.encoding import MERGEABLE
 from cpbpe.reference.merging import merge
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, text_of

@@ -28,8 +28,7 @@ from cpbpe.lint.findings import Reach, Reason
 from cpbpe.lint.halves import completions, goes_on, open_bytes, parted
 from cpbpe.lint.merging import Merging
 from cpbpe.lint.sources import Sources, Undecided
-from cpbpe.model.spec import ModelSpec, Pieces, PieceType
-from cpbpe.reference.encoding import MAX_SPLIT_DEPTH
+from cpbpe.model.spec import MAX_SPLIT_DEPTH, ModelSpec, Pieces, PieceType
 from cpbpe.text.unicode_forms import normal_form
 from cpbpe.text.utf8 import is_valid_utf8, text_of
 
@@ -45,7 +44,7 @@ def witnesses_of(spec: ModelSpec, engine: Engine, make: MakeEngine) -> Witnesses
     """The `Witnesses` for a model of either family. `make` builds an engine from a spec.
 
     >>> from cpbpe.engine.choice import make_engine
-    >>> from cpbpe.model.spec import NormalizerSpec, Piece, Pieces, PieceType
+    >>> from cpbpe.model.spec import MAX_SPLIT_DEPTH, NormalizerSpec, Piece, Pieces, PieceType
     >>> pieces = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)] + [
     ...     Piece(text.encode(), -rank) for rank, text in enumerate(["bc", "ab", "abc", "a", "b", "c"])])
     >>> spec = ModelSpec(pieces, NormalizerSpec(add_dummy_prefix=False))

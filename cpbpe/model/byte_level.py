@@ -33,7 +33,7 @@ from cpbpe.model.validity import compiled
 from cpbpe.spelling import advised, given
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
 from cpbpe.text.unicode_forms import NOT_IN_FORM
-from cpbpe.text.utf8 import BYTE_ORDER, LETTERS, from_letters, to_letters
+from cpbpe.text.utf8 import BYTE_ORDER, LETTERS, from_letters, to_letters, valid_text
 
 AS_IT_IS = NormalizerSpec(
     "identity", b"", add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
@@ -265,11 +265,8 @@ def pairs_of(spec: ModelSpec) -> Listed:
     differs, text = False, None
     for letters in differences(made, ranks, order, equal):
         differs = True
-        try:
-            text = from_letters(letters).decode()
-        except UnicodeDecodeError:  # these bytes by themselves are no text
-            continue
-        break
+        if (text := valid_text(from_letters(letters))) is not None:
+            break
     unmade = [piece for piece in ranks if piece not in made]
     return Listed({piece: made[piece] for piece in order}, unmade, differs, text)
 
@@ -351,9 +348,8 @@ def cut_pieces(pieces: Collection[bytes], pattern: str) -> Iterator[str]:
     """Yield the pieces that a pattern cuts. A model that was trained with this pattern has none."""
     match = compiled(pattern).match
     for piece in pieces:
-        try:
-            text = piece.decode()
-        except UnicodeDecodeError:
+        text = valid_text(piece)
+        if text is None:
             continue  # the piece begins or ends within a character
         first = match(text)
         if first is None or first.end() < len(text):

@@ -118,13 +118,9 @@ def in_folder(folder: str) -> str:
             f"the folder {folder!r} holds no {NAMES[0]}, and several other models: {', '.join(models)}; "
             f"give the path of one of them"
         )
-    if JSON_NAME in names:
-        return os.path.join(folder, JSON_NAME)
-    pair = next((pair for pair in PAIRS if all(map(names.__contains__, pair))), None)
-    if pair is not None:
-        return os.path.join(folder, pair[0])
-    if TEKKEN_NAME in names:
-        return os.path.join(folder, TEKKEN_NAME)
+    for needed in ((JSON_NAME,), *PAIRS, (TEKKEN_NAME,)):
+        if all(map(names.__contains__, needed)):
+            return os.path.join(folder, needed[0])
     weights = [name for name in names if name.lower().endswith(".gguf")]
     if len(weights) == 1:
         return os.path.join(folder, weights[0])

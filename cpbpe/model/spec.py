@@ -18,6 +18,11 @@ from cpbpe.model.piece_type import PLAIN as PLAIN
 from cpbpe.model.piece_type import TOKEN_FLAGS as TOKEN_FLAGS
 from cpbpe.model.piece_type import PieceType as PieceType
 
+MAX_USER_DEFINED_MATCHES = 64
+"""Of the USER_DEFINED pieces that match at one place, sentencepiece looks at this many, shortest first."""
+MAX_SPLIT_DEPTH = 100
+"""sentencepiece splits UNUSED pieces this many times in a row, and no more."""
+
 
 class Piece(NamedTuple):
     """An entry of the vocabulary; its index is its id."""

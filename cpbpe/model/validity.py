@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import FORMS
 from cpbpe.text.utf8 import NEVER_IN_UTF8
@@ -58,7 +58,18 @@ def check_alphabet(spec: ModelSpec) -> None:
     """
     if spec.alphabet not in ("characters", "bytes"):
         raise ModelError(f'the alphabet of a model is "characters" or "bytes", not {spec.alphabet!r}')
-    _check_form(spec)
+    form, denormalizer = spec.normalizer.unicode_form, spec.denormalizer
+    if form and form not in FORMS:
+        raise ModelError(f"unicode_form={form!r} is none of the Unicode normal forms, {', '.join(FORMS)}")
+    if form and spec.alphabet == "characters":
+        raise ModelError(
+            f"unicode_form={form!r} is for byte-level models; other models have such rules in a charsmap, as "
+            f'those that are trained with normalization_rule_name="nfkc"'
+        )
+    if denormalizer is not None and denormalizer.unicode_form:
+        raise ModelError(
+            f"unicode_form={denormalizer.unicode_form!r} is for the normalizer, not for the denormalizer"
+        )
     if spec.alphabet == "characters":
         if spec.splitter is not None or spec.whole:
             raise ModelError('`splitter` and `whole` are for byte-level models; pass alphabet="bytes", too')
@@ -83,22 +94,6 @@ def check_alphabet(spec: ModelSpec) -> None:
             "a byte-level model has no normalizer and no denormalizer, but for a unicode_form and a space in "
             "front (add_dummy_prefix): pass normalizer=NormalizerSpec(add_dummy_prefix=False, "
             "remove_extra_whitespaces=False, escape_whitespaces=False)"
-        )
-
-
-def _check_form(spec: ModelSpec) -> None:
-    """Refuse a Unicode normal form that does not exist, or that this model would not apply to text."""
-    form = spec.normalizer.unicode_form
-    if form and form not in FORMS:
-        raise ModelError(f"unicode_form={form!r} is none of the Unicode normal forms, {', '.join(FORMS)}")
-    if form and spec.alphabet == "characters":
-        raise ModelError(
-            f"unicode_form={form!r} is for byte-level models; other models have such rules in a charsmap, as "
-            f'those that are trained with normalization_rule_name="nfkc"'
-        )
-    if spec.denormalizer is not None and spec.denormalizer.unicode_form:
-        raise ModelError(
-            f"unicode_form={spec.denormalizer.unicode_form!r} is for the normalizer, not for the denormalizer"
         )
 
 
@@ -154,14 +149,15 @@ def _check_pieces(spec: ModelSpec) -> None:
         raise ModelError("no piece has the type UNKNOWN and byte_fallback is off; one of the two is needed")
 
 
-def missing_bytes(pieces: Container[bytes]) -> str:
-    """For a message, say which bytes that occur in UTF-8 are no pieces; "" if none is missing.
+def missing_bytes(pieces: Pieces) -> str:
+    """For a message, say which bytes that occur in UTF-8 are no NORMAL pieces; "" if none is missing.
 
-    >>> missing_bytes([bytes([byte]) for byte in range(0xC0)]), missing_bytes([b"a"])[:20]
-    ('51 of the 243 (0xC2, 0xC3, 0xC4, ...)', '242 of the 243 (0x00')
+    >>> missing_bytes(Pieces.of((bytes([byte]), 0, PieceType.NORMAL) for byte in range(0xC0)))
+    '51 of the 243 (0xC2, 0xC3, 0xC4, ...)'
     """
+    known = {text for text, type in zip(pieces.texts, pieces.types, strict=True) if type == PieceType.NORMAL}
     wanted = [byte for byte in range(256) if byte not in NEVER_IN_UTF8]
-    missing = [byte for byte in wanted if bytes([byte]) not in pieces]
+    missing = [byte for byte in wanted if bytes([byte]) not in known]
     if not missing:
         return ""
     shown = ", ".join(f"0x{byte:02X}" for byte in missing[:3]) + (", ..." if len(missing) > 3 else "")
@@ -171,13 +167,7 @@ def missing_bytes(pieces: Container[bytes]) -> str:
 def _check_byte_level(spec: ModelSpec) -> None:
     """Check what is required of byte-level models only."""
     # 1. Every text must have ids.
-    normal = {
-        piece
-        for piece, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
-        if type == PieceType.NORMAL
-    }
-    missing = missing_bytes(normal)
-    if missing:
+    if missing := missing_bytes(spec.pieces):
         raise ModelError(
             f"in a byte-level model every byte of UTF-8 is a NORMAL piece, and {missing} are missing"
         )

@@ -54,7 +54,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from cpbpe.model.spec import ModelSpec, NormalizerSpec, PieceType
+from cpbpe.model.spec import MAX_SPLIT_DEPTH, MAX_USER_DEFINED_MATCHES, ModelSpec, NormalizerSpec, PieceType
 from cpbpe.reference.merging import chance, merge
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
@@ -66,8 +66,6 @@ from cpbpe.text.utf8 import (
 )
 
 BYTE_PIECES = [b"<0x%02X>" % byte for byte in range(256)]
-MAX_USER_DEFINED_MATCHES = 64  # sentencepiece has room for this many at one position, shortest first
-MAX_SPLIT_DEPTH = 100
 CACHED_CHUNKS = 1 << 16
 CACHED_CHUNK_BYTES = 64
 

@@ -68,11 +68,19 @@ def is_inside(text: bytes, at: int) -> bool:
 
 def is_valid_utf8(text: bytes) -> bool:
     """Whether every byte belongs to a character."""
+    return valid_text(text) is not None
+
+
+def valid_text(data: bytes) -> str | None:
+    r"""Return bytes as text, or None if they are not UTF-8 (such as a part of a character).
+
+    >>> valid_text("é".encode()), valid_text(b"\xc3")
+    ('é', None)
+    """
     try:
-        text.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return None
 
 
 def repair(text: bytes) -> bytes:

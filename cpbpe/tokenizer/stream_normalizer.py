@@ -14,8 +14,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
+from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, NormalizerSpec
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
 from cpbpe.text.unicode_forms import last_boundary

@@ -268,6 +268,10 @@ REFUSED = {
     ),
     "steps after letters": (file_with(BYTE_LEVEL, BYTE_LEVEL), "has ByteLevel twice"),
     "words": (file_with(split(r"\w+"), BYTE_LEVEL), r"has \\w, which is not the same in Oniguruma"),
+    "classes": (
+        file_with(split("[" * 2000 + "a" + "]" * 2000), BYTE_LEVEL),
+        "has more than 50 classes in one",
+    ),
     "no pattern": (file_with(split(""), BYTE_LEVEL), "the pattern of a Split is empty"),
 }
 

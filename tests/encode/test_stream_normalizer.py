@@ -5,8 +5,7 @@ import re
 import tracemalloc
 from itertools import product
 
-from cpbpe.model.spec import NormalizerSpec
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES
+from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, NormalizerSpec
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import certain, repair
 from cpbpe.tokenizer.stream_normalizer import Shape

@@ -26,8 +26,8 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
-from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
-from cpbpe.reference.encoding import MAX_USER_DEFINED_MATCHES, Normalizer
+from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, ModelSpec, Piece, Pieces, PieceType
+from cpbpe.reference.encoding import Normalizer
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_positions, text_of

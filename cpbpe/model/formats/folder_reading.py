@@ -98,42 +98,43 @@ def read_settings(folder: str, main: str) -> FolderSettings:
     If a file cannot be read, a ModelError names it, and says what is wrong with it.
     """
     found = FolderSettings()
+    file = _file(folder, CONFIG)
     config = _object(folder, CONFIG)
-    # 1. Tokens, and the role of each.
-    _read_config(found, config, _file(folder, CONFIG))
+    # 1. Tokens, and the role of each. If there is no list by id, transformers reads two other files.
+    by_id = config.get("added_tokens_decoder")
+    if by_id is not None and not isinstance(by_id, dict):
+        file.wrong(f"added_tokens_decoder must be an object, not {file.shown(by_id)}")
+    for key, token in (by_id or {}).items():
+        if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
+            file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
+        _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", file)
+    _read_named(found, config, file)
     if "added_tokens_decoder" not in config:
-        _read_legacy(found, folder)
+        _read_named(found, _object(folder, TOKENS), _file(folder, TOKENS))
+        old = _file(folder, ADDED)
+        for text, id in _object(folder, ADDED).items():
+            if type(id) is not int or id < 0:
+                old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
+            _add(found, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
-    _read_switches(found, config, _file(folder, CONFIG))
+    _read_switches(found, config, file)
     if main != TOKENIZER:
         _read_tokenizer_json(found, folder)
     # 3. Everything else.
     _read_templates(found, folder, config)
     if isinstance(name := config.get("tokenizer_class"), str):
         found.tokenizer_class = name
-    generation = _object(folder, GENERATION)
-    file = _file(folder, GENERATION)
-    ends = generation.get("eos_token_id")
+    ends = _object(folder, GENERATION).get("eos_token_id")
     for id in ends if isinstance(ends, list) else [] if ends is None else [ends]:
         if type(id) is not int:
-            file.wrong(f"eos_token_id must be an id or a list of ids, not {file.shown(ends)}")
+            generation = _file(folder, GENERATION)
+            generation.wrong(f"eos_token_id must be an id or a list of ids, not {generation.shown(ends)}")
         found.stops.append(id)
-    _note_the_rest(found, config, _file(folder, CONFIG))
+    _note_the_rest(found, config, file)
     return found
 
 
 # --- Tokens ---------------------------------------------------------------------------------------
-
-
-def _read_config(found: FolderSettings, config: Json, file: JsonFile) -> None:
-    given = config.get("added_tokens_decoder")
-    if given is not None and not isinstance(given, dict):
-        file.wrong(f"added_tokens_decoder must be an object, not {file.shown(given)}")
-    for key, token in (given or {}).items():
-        if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
-            file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
-        _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", file)
-    _read_named(found, config, file)
 
 
 def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
@@ -163,16 +164,6 @@ def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
                 _keep_flags(found, token, text, file)
         elif given is not None:
             file.wrong(f"{key} must be a list, not {file.shown(given)}")
-
-
-def _read_legacy(found: FolderSettings, folder: str) -> None:
-    """Read the files that transformers uses if tokenizer_config.json does not list the tokens."""
-    _read_named(found, _object(folder, TOKENS), _file(folder, TOKENS))
-    file = _file(folder, ADDED)
-    for text, id in _object(folder, ADDED).items():
-        if type(id) is not int or id < 0:
-            file.wrong(f"the id of {file.shown(text)} must be a number from 0, not {file.shown(id)}")
-        _add(found, id, text, file.shown(text), file)
 
 
 def _add(found: FolderSettings, id: int, token: Any, what: str, file: JsonFile) -> None:
@@ -282,29 +273,22 @@ def _read_tokenizer_json(found: FolderSettings, folder: str) -> None:
 
 
 def _read_templates(found: FolderSettings, folder: str, config: Json) -> None:
-    files = {}
-    for title, path in _template_files(folder):
-        with open(path, "rb") as file:
-            files[title] = JsonFile(path).text(file.read())
-    if files:
-        found.chat_templates = files
+    paths = {"default": os.path.join(folder, TEMPLATE)}
+    others = os.path.join(folder, TEMPLATES)
+    for name in sorted(os.listdir(others)) if os.path.isdir(others) else ():
+        if name.endswith(".jinja"):
+            paths[name.removesuffix(".jinja")] = os.path.join(others, name)
+    for title, path in paths.items():
+        if title != "default" or os.path.isfile(path):
+            with open(path, "rb") as file:
+                found.chat_templates[title] = JsonFile(path).text(file.read())
+    if found.chat_templates:
         return
     for name, given in ((CONFIG, config), (OLD_TEMPLATE, _object(folder, OLD_TEMPLATE))):
         template = given.get("chat_template")
         if template is not None:
             found.chat_templates = dict(_templates(template, _file(folder, name)))
             return
-
-
-def _template_files(folder: str) -> Iterator[tuple[str, str]]:
-    path = os.path.join(folder, TEMPLATE)
-    if os.path.isfile(path):
-        yield "default", path
-    others = os.path.join(folder, TEMPLATES)
-    if os.path.isdir(others):
-        for name in sorted(os.listdir(others)):
-            if name.endswith(".jinja"):
-                yield name.removesuffix(".jinja"), os.path.join(others, name)
 
 
 def _templates(given: Any, file: JsonFile) -> Iterator[tuple[str, str]]:

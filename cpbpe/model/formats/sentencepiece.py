@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from functools import cache
 from itertools import chain
@@ -216,21 +216,8 @@ def _parse(data: bytes) -> model_pb2.ModelProto:
 
 def _where_it_breaks(data: bytes) -> str:
     """Return why the message could not be parsed: the file was cut off, or never was a model."""
-    for begin, end, known in _fields(data):
-        if not known:
-            break
-        if end > len(data):
-            return (
-                f"it is truncated: the field at byte {begin} needs {end - begin} bytes and "
-                f"{len(data) - begin} are left; copy or download the file again"
-            )
-    return "its bytes are not a protobuf message, nor any format that cpbpe knows"
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Yield the begin and end of each top-level field, and whether a ModelProto has such a field."""
     at = 0
-    while at < len(data):
+    while at < len(data) and data[at] in (0x0A, 0x12, 0x1A, 0x22, 0x2A):  # the fields of a ModelProto
         length = shift = 0
         end = at + 1
         while True:  # the length, seven bits per byte
@@ -242,8 +229,13 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, bool]]:
             shift += 7
             if data[end - 1] < 0x80 or shift > 28:
                 break
-        yield at, end + length, data[at] in (0x0A, 0x12, 0x1A, 0x22, 0x2A)
+        if end + length > len(data):
+            return (
+                f"it is truncated: the field at byte {at} needs {end + length - at} bytes and "
+                f"{len(data) - at} are left; copy or download the file again"
+            )
         at = end + length
+    return "its bytes are not a protobuf message, nor any format that cpbpe knows"
 
 
 # --- Writing --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from cpbpe.model.formats.json_file import JsonFile, as_json
 from cpbpe.model.formats.values import TO_WRITE, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
+from cpbpe.text.utf8 import valid_text
 
 _WITHOUT_LIST = ("v1", "v2", "v3", "v7")
 VERSIONS = (*_WITHOUT_LIST, "v11", "v13", "v15")
@@ -201,7 +202,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             "version": "v7",
         },
         "vocab": [
-            {"rank": rank, "token_bytes": b64encode(piece).decode(), "token_str": _text(piece)}
+            {"rank": rank, "token_bytes": b64encode(piece).decode(), "token_str": valid_text(piece)}
             for rank, piece in enumerate(ranks)
         ],
         "special_tokens": [
@@ -212,13 +213,6 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     if "<s>" not in special or "</s>" not in special:
         notes.append("mistral-common looks for special tokens <s> and </s>, and this model has not both")
     return Written(json.dumps(content, ensure_ascii=False).encode(), tuple(differences), tuple(notes))
-
-
-def _text(piece: bytes) -> str | None:
-    try:
-        return piece.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def read_back(spec: ModelSpec, written: Written) -> str:

@@ -33,14 +33,14 @@ from typing import NamedTuple
 
 from cpbpe.lazy import kept
 from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of, shown, spelled, symbols
-from cpbpe.model.formats.tokenizer_json.merging import MAX_USER_DEFINED_MATCHES, absent_character
+from cpbpe.model.formats.tokenizer_json.merging import absent_character
 from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, pairs_that_make, shortest_first
-from cpbpe.model.spec import ModelSpec, PieceType, SplitSpec
+from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, ModelSpec, PieceType, SplitSpec
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.unicode_forms import NOT_IN_FORM
-from cpbpe.text.utf8 import from_letters, is_spelled, is_valid_utf8, to_letters
+from cpbpe.text.utf8 import from_letters, is_spelled, is_valid_utf8, to_letters, valid_text
 
 SPACE = "▁"
 _ZEROS = (0, -(1 << 31))
@@ -473,9 +473,8 @@ class LlamaCppBytes:
         if self.spec.whole == self.pre.their_whole:
             return
         for piece in self.listed.unmade:
-            try:
-                text = from_letters(piece).decode()
-            except UnicodeDecodeError:
+            text = valid_text(from_letters(piece))
+            if text is None:
                 continue  # no chunk is a part of a character
             reason = (
                 f"with {self.pre.name} llama.cpp takes a chunk that is a piece whole, and here it is merged"

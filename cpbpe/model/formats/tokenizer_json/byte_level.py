@@ -32,7 +32,7 @@ from cpbpe.model.formats.values import TO_READ, Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, shortest_first
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.unicode_forms import FORMS
-from cpbpe.text.utf8 import from_letters, is_spelled, to_letters
+from cpbpe.text.utf8 import from_letters, is_spelled, to_letters, valid_text
 
 _PLACES = (
     ("normalizer", "normalizers"),
@@ -80,7 +80,11 @@ def read_byte_level(
     ids = {text: id for id, text in tokens.texts.items()}
     ends = ends_around(content.get("post_processor"), ids, _without_offsets)
     pieces = tokens.pieces()
-    _refuse_missing(pieces)
+    if missing := validity.missing_bytes(pieces):
+        wrong(
+            f"model.vocab lacks bytes that texts have, {missing}: tokenizers leaves them out, and byte-level "
+            f"models of cpbpe lose nothing"
+        )
     for end in ends:
         if end is not None and end not in tokens.special:
             wrong(f"its post-processor puts {shown(end)} around texts, which is no special token of the file")
@@ -108,17 +112,6 @@ def read_byte_level(
     if decoders != ["ByteLevel"]:
         notes.append(f"decoding differs: its decoder is {', '.join(decoders) or 'none'}")
     return ReadModel(spec, tuple(differences), tuple(notes))
-
-
-def _refuse_missing(pieces: Pieces) -> None:
-    """Raise a ModelError if a byte of UTF-8 is no token, so that some text has no ids."""
-    known = {text for text, type in zip(pieces.texts, pieces.types, strict=True) if type == PieceType.NORMAL}
-    missing = validity.missing_bytes(known)
-    if missing:
-        wrong(
-            f"model.vocab lacks bytes that texts have, {missing}: tokenizers leaves them out, and byte-level "
-            f"models of cpbpe lose nothing"
-        )
 
 
 def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raises an error)
@@ -254,11 +247,7 @@ class _Tokens:
 
     def _shown(self, token: str, scores: dict[str, float]) -> str | None:
         """Return the text of a token if the two libraries merge it differently; None otherwise."""
-        if not is_spelled(token) or self.whole:
-            return None
-        try:
-            text = from_letters(token).decode()
-        except UnicodeDecodeError:
+        if not is_spelled(token) or self.whole or (text := valid_text(from_letters(token))) is None:
             return None
         ranks = {piece: -score for piece, score in scores.items() if len(piece) > 1}
         differs = merged(token, by_text(ranks)) != merged(token, by_pair(self.pairs))

@@ -30,7 +30,7 @@ from cpbpe.model.pair_ranks import (
     pairs_that_make,
     shortest_first,
 )
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import MAX_SPLIT_DEPTH, MAX_USER_DEFINED_MATCHES, ModelSpec, PieceType
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import text_of
 
@@ -44,9 +44,6 @@ from cpbpe.text.utf8 import text_of
 # sentencepiece also merges characters that are no pieces, but a pair of the other library consists of tokens.
 # If such a character is a single byte, and the model has BYTE pieces, the file calls the BYTE piece by the
 # character, as Gemma's files do. Then the character is a token, and its id is the same as before.
-
-MAX_USER_DEFINED_MATCHES = 64
-"""Of the USER_DEFINED pieces that match at one place, sentencepiece looks at this many."""
 
 _NEVER_FOUND = (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.UNUSED)
 
@@ -211,8 +208,6 @@ def _decoded(text: bytes, id: int) -> str:
 # that (x, y) and (y, z) make pieces decide: by the same proof, if the two libraries differ on any text, they
 # differ on one of these.
 
-MAX_SPLIT_DEPTH = 100
-"""sentencepiece splits UNUSED pieces this many times in a row, and no more."""
 _EQUAL = "of merges with equal scores, tokenizers chooses another one"
 _NO_TOKEN = "sentencepiece merges characters that are no pieces, and tokenizers cannot"
 _UNUSED = "sentencepiece splits UNUSED pieces again, and tokenizers cannot"

@@ -257,17 +257,19 @@ class _Translation:
             raise PatternError(f"\\{first}, which is not the same in Oniguruma")
         return f"\\{first}", 2
 
-    def _class(self, depth: int = 0) -> str:
+    def _class(self) -> str:
         """Return the class in brackets at this place, in syntax that all three read."""
+        negated, sides = self._sides(0)
+        if len(sides) == 1:
+            return f"[{'^' if negated else ''}{''.join(sides[0])}]"
+        *before, last = (side[0] if side[0].startswith("[^") else f"[{''.join(side)}]" for side in sides)
+        both = "".join(f"(?={side})" for side in before) + last
+        return rf"(?:(?!{both})[\s\S])" if negated else f"(?:{both})"
+
+    def _sides(self, depth: int) -> tuple[bool, list[list[str]]]:
+        """Return whether a class is negated, and its items; of an intersection, those of each side."""
         if depth > _MOST_NESTED:
             raise PatternError(f"more than {_MOST_NESTED} classes in one another")
-        negated, items = self._items(depth)
-        if isinstance(items, str):
-            return items
-        return f"[{'^' if negated else ''}{''.join(items)}]"
-
-    def _items(self, depth: int) -> tuple[bool, list[str] | str]:
-        """Return whether a class is negated, and its items, or all of it as text if it is an intersection."""
         self.at += 1
         negated = self.pattern.startswith("^", self.at)
         self.at += negated
@@ -292,13 +294,9 @@ class _Translation:
             item.startswith("[^") and (len(sides) == 1 or len(side) > 1) for side in sides for item in side
         ):
             raise PatternError("a negated class in another")
-        if len(sides) == 1:
-            return negated, items
-        if depth or not all(sides):
+        if len(sides) > 1 and (depth or not all(sides)):
             raise PatternError("&& in a class that is in another, or with nothing on one side")
-        *before, last = (side[0] if side[0].startswith("[^") else f"[{''.join(side)}]" for side in sides)
-        both = "".join(f"(?={side})" for side in before) + last
-        return negated, rf"(?:(?!{both})[\s\S])" if negated else f"(?:{both})"
+        return negated, sides
 
     def _item(self, depth: int) -> list[str]:
         """A character, a range, an escape or a class within a class."""
@@ -310,24 +308,18 @@ class _Translation:
             self.at = end + 2
             return [_BRACKETS[name]]
         if self.pattern[self.at] == "[":
-            negated, inner = self._items(depth + 1)
-            if isinstance(inner, str):
-                raise PatternError("&& in a class that is in another")
-            if not negated:
-                return inner
-            return [f"[^{''.join(inner)}]"]  # `_items` checks whether this is allowed here
+            negated, [inner] = self._sides(depth + 1)
+            return [f"[^{''.join(inner)}]"] if negated else inner  # `_sides` checks whether it is allowed
         low = self._character()
-        if len(low) > 2 or low in _CLASSES or not self._is_range():
+        after = self.pattern[self.at + 1 : self.at + 2]
+        is_range = self.pattern.startswith("-", self.at) and after not in ("]", "")
+        if len(low) > 2 or low in _CLASSES or not is_range:
             return [low]
         self.at += 1
         high = self._character()
         if high in _CLASSES or _value(low) > _value(high):
             raise PatternError(f"the range {low}-{high}")
         return [f"{low}-{high}"]
-
-    def _is_range(self) -> bool:
-        following = self.pattern[self.at + 1 : self.at + 2]
-        return self.pattern.startswith("-", self.at) and following not in ("]", "")
 
     def _character(self) -> str:
         """A character, or an escape, in a class."""

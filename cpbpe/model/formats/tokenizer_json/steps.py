@@ -402,8 +402,13 @@ def read_steps(content: Json) -> Steps:
     user_defined = None if found.splits else pieces_of(splits)
     if user_defined is not None:
         found.user_defined, found.isolating = frozenset(user_defined), splits
-    elif splits and not (found.normalizer.escape_whitespaces and _splits_at_spaces(splits)):
-        _cannot("pre-tokenizer", pre_tokenizers)
+    elif splits:
+        at_spaces = all(  # of which there are none any more if they are escaped
+            step.get("type") == "Split" and step.get("pattern") == {"String": " "} and not step.get("invert")
+            for step in splits
+        )
+        if not at_spaces or not found.normalizer.escape_whitespaces:
+            _cannot("pre-tokenizer", pre_tokenizers)
     found.normalizer = replace(
         found.normalizer, charsmap=charsmap, name="precompiled" if charsmap else "identity"
     )
@@ -464,25 +469,16 @@ def _metaspace(normalizers: list[Json], step: Json) -> Steps:
     return found
 
 
-def _splits_at_spaces(steps: Iterable[Json]) -> bool:
-    return all(
-        step.get("type") == "Split" and step.get("pattern") == {"String": " "} and not step.get("invert")
-        for step in steps
-    )
-
-
 def _cannot(what: str, steps: list[Json]) -> NoReturn:
-    named = ", ".join(step["type"] + _pattern(step) for step in steps) or "nothing"
+    patterns = (f" of {shown(step['pattern'])}" if "pattern" in step else "" for step in steps)
+    named = ", ".join(step["type"] + pattern for step, pattern in zip(steps, patterns, strict=True))
+    named = named or "nothing"
     if any(step["type"] in FORMS for step in steps):
         wrong(
             f"its {what} is {named}, which brings any number of accents into order ('a\\u0301\\u0323' "
             f"becomes '\\u1ea1\\u0301'); a list of replacements, as models of characters have, cannot do that"
         )
     wrong(f"its {what} is {named}; SentencePiece BPE cannot do that")
-
-
-def _pattern(step: Json) -> str:
-    return f" of {shown(step['pattern'])}" if "pattern" in step else ""
 
 
 def unknown_surface(content: Json, unknown: str | None, is_special: bool, byte_fallback: bool) -> bytes:
