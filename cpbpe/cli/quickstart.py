@@ -8,7 +8,7 @@ import shlex
 import time
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import indent
 
 from cpbpe.cli.output import check_outputs
 from cpbpe.cli.parsing import Parser
@@ -17,9 +17,6 @@ from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
-
-if TYPE_CHECKING:
-    from cpbpe.tokenizer.tokenizer import Tokenizer
 
 SPELLING = FLAGS
 """How messages spell options."""
@@ -64,15 +61,18 @@ def run(arguments: argparse.Namespace) -> int:
     model, vocab, text = NAMES
     _write(folder, {model: result.model_bytes, vocab: vocab_file(result.spec), text: corpus})
 
+    first = report.special_pieces
+    merges = ", ".join(tokenizer.id_to_piece(id) for id in range(first, first + 8))
     print(
         f"Trained {report.vocab_size:,} pieces on {report.reading.bytes:,} bytes of text in several "
         f"languages, in {took:.2f} s (engine: {engine_name()}).\n"
         f"The pieces: {pieces_in_words(report)}.\n"
-        f"The first merges were {_first_merges(tokenizer, report.special_pieces)}."
+        f"The first merges were {merges}."
     )
     ids = tokenizer.encode(arguments.text)
     print(f"\n{arguments.text}\nis {counted(len(ids), 'token')}:\n")
-    print(_pieces(tokenizer, arguments.text))
+    # The pieces, each over its id, in columns; in colour if the terminal shows colours.
+    print(indent(tokenizer.show(arguments.text, limit=None).text(columns=100), "  "))
     decoded = tokenizer.decode(ids)
     same = "the same text" if decoded == arguments.text else "which is not the same text"
     print(f"\nDecoded again: {decoded} ({same}).")
@@ -95,13 +95,3 @@ def _write(folder: str, contents: dict[str, bytes]) -> None:
             )
     os.makedirs(folder, exist_ok=True)
     write_all(paths)
-
-
-def _first_merges(tokenizer: Tokenizer, begin: int) -> str:
-    return ", ".join(tokenizer.id_to_piece(id) for id in range(begin, begin + 8))
-
-
-def _pieces(tokenizer: Tokenizer, text: str) -> str:
-    """The pieces, each over its id, in columns; in colour if the terminal shows colours."""
-    drawn = tokenizer.show(text, limit=None).text(columns=100)
-    return "\n".join(f"  {line}" for line in drawn.split("\n"))

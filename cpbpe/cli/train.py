@@ -185,7 +185,11 @@ def load_counts(paths: list[str]) -> WordCounts | None:
     """The counts in files that `cpbpe count` wrote, merged; None if no path is such a file."""
     with importing:
         from cpbpe.training.word_counts import MAGIC, WordCounts
-    count_files = [path for path in paths if os.path.isfile(path) and _begins(path, MAGIC)]
+    count_files = []
+    for path in filter(os.path.isfile, paths):
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) == MAGIC:
+                count_files.append(path)
     if not count_files:
         return None
     if len(count_files) < len(paths):
@@ -196,11 +200,6 @@ def load_counts(paths: list[str]) -> WordCounts | None:
         )
     first, *others = map(WordCounts.load, count_files)
     return first.merge(*others)
-
-
-def _begins(path: str, magic: bytes) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(magic)) == magic
 
 
 # --- What training and counting share ----------------------------------------------------------------

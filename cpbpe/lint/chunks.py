@@ -37,10 +37,6 @@ def make_cutters(pattern: str) -> list[Cutter]:
     return [Cutter(pattern, engine) for engine in sorted({"reference", engine_name()})]
 
 
-class _UnsupportedError(Exception):
-    """The pattern has a part that the automaton does not support."""
-
-
 @dataclass
 class _Part:
     """A part of a pattern: the places where its matches begin and end, and when it matches empty text."""
@@ -133,13 +129,13 @@ def chunks_of(spec: SplitSpec | None) -> Chunks | None:
         whole = reader.alternatives()
         if reader.at < len(reader.pattern):
             return None
-    except (_UnsupportedError, IndexError, ValueError):
+    except (IndexError, ValueError):  # it has a part that the reader does not know
         return None
     return Chunks(reader.atoms, reader.follow, whole.simple)
 
 
 class _Reader:
-    """Parses a pattern from left to right."""
+    """Parses a pattern from left to right; ValueError for what it does not know."""
 
     def __init__(self, pattern: str):
         self.pattern = pattern
@@ -227,7 +223,7 @@ class _Reader:
             low = int(least or 0)
             high = (int(most) if most else None) if comma else low
             if high == 0 or max(low, high or 0) > 100:
-                raise _UnsupportedError
+                raise ValueError
             return low, high
         return 1, 1
 
@@ -241,12 +237,15 @@ class _Reader:
             self._next("]")
             while pattern[self.at] != "]":
                 if pattern[self.at] == "[" or pattern[self.at : self.at + 2] in ("&&", "||", "--", "~~"):
-                    raise _UnsupportedError
-                self._escaped() if pattern[self.at] == "\\" else self._skip()
-            self._skip()
+                    raise ValueError
+                if pattern[self.at] == "\\":
+                    self._escaped()
+                else:
+                    self.at += 1
+            self.at += 1
             return self._place(pattern[begin : self.at])
         if pattern[self.at] in "^$":
-            self._skip()
+            self.at += 1
             return _Part(always=False)
         if pattern[self.at] == "\\":
             self._escaped()
@@ -254,15 +253,12 @@ class _Reader:
             if source[1] in "bBAzZG":
                 return _Part(always=False)
             if source[1] not in "pPdDsSwWrntfv" and source[1].isalnum():
-                raise _UnsupportedError
+                raise ValueError
             return self._place(source)
         if pattern[self.at] in "*+?{":
-            raise _UnsupportedError
-        self._skip()
-        return self._place(pattern[begin : self.at])
-
-    def _skip(self) -> None:
+            raise ValueError
         self.at += 1
+        return self._place(pattern[begin : self.at])
 
     def _escaped(self) -> None:
         kind = self.pattern[self.at + 1]
@@ -272,11 +268,11 @@ class _Reader:
         elif kind in "pP":
             self.at += 1
         elif kind in "xuUNkgX":
-            raise _UnsupportedError
+            raise ValueError
 
     def _place(self, atom: str) -> _Part:
         if len(self.atoms) >= _MOST_PLACES:
-            raise _UnsupportedError
+            raise ValueError
         place = len(self.atoms)
         self.atoms.append(f"(?i:{atom})" if self._ignores_case else atom)
         self.follow.append(set())
@@ -289,11 +285,11 @@ class _Reader:
         if self._next("?i:"):
             self._ignores_case = True
         elif not looks and not atomic and not self._next("?:") and self._next("?"):
-            raise _UnsupportedError
+            raise ValueError
         places = len(self.atoms)
         part = self.alternatives()
         if not self._next(")"):
-            raise _UnsupportedError
+            raise ValueError
         self._ignores_case = outside
         if looks:
             # What a lookaround matches is not part of the match.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, islice, product
 
 import numpy as np
@@ -33,8 +33,8 @@ from cpbpe.text.unicode_forms import normal_form
 from cpbpe.text.utf8 import is_valid_utf8, text_of
 
 MakeEngine = Callable[[ModelSpec], Engine]
-Try = Callable[[int], "str | None"]
-"""Given an id, returns one kind of text that may yield the piece; None if there is no such text."""
+Sides = Iterable[tuple[str, str]]
+"""What is put in front of a piece and after it, to make texts that may yield it."""
 
 _BATCH = 1 << 16
 """This many texts are encoded at once."""
@@ -79,18 +79,12 @@ class Witnesses:
         text = text_of(self._texts[id])
         return text.replace("▁", " ") if self._spec.normalizer.escape_whitespaces else text
 
-    def _beside(self, left: str, right: str, id: int) -> str:
-        """A piece with something around it."""
-        return left + self._plain(id) + right
-
-    def _find(self, ids: Iterable[int], tries: Iterable[Try], texts: dict[int, str]) -> None:
-        """Find texts for pieces, the most likely kind of text first."""
-        left = list(ids)
-        for text_for in tries:
-            left = _remaining(left, texts)
-            if not left:
+    def _find(self, ids: Iterable[int], sides: Sides, texts: dict[int, str]) -> None:
+        """Find texts for pieces, in which each stands between two sides."""
+        for left, right in sides:
+            if not (ids := _remaining(ids, texts)):
                 return
-            self._record(((id, text) for id in left if (text := text_for(id)) is not None), texts)
+            self._record(((id, left + self._plain(id) + right) for id in ids), texts)
 
     def _record(self, pairs: Iterable[tuple[int, str]], texts: dict[int, str]) -> None:
         """Add to `texts` the first text of each piece that yields it."""
@@ -213,22 +207,22 @@ class Characters(Witnesses):
     # --- Texts to try -------------------------------------------------------------------------------
 
     def _without_prefix(self, id: int) -> str | None:
-        """A piece without the space that the dummy prefix adds; None if it has none, or is nothing else."""
-        text, at_end = self._plain(id), self._spec.normalizer.suffix
+        """A piece without the space that a dummy prefix adds; None if it has none, or is nothing else."""
+        text, rules = self._plain(id), self._spec.normalizer
+        at_end = rules.suffix
+        if not (rules.add_dummy_prefix and rules.escape_whitespaces):
+            return None
         has_space = text.endswith(" ") if at_end else text.startswith(" ")
         return (text[:-1] if at_end else text[1:]) or None if has_space else None
 
-    def _tries(self) -> Iterator[Try]:
-        """The texts to try, the most likely first."""
-        rules, mark = self._spec.normalizer, self._separator
-        if rules.add_dummy_prefix and rules.escape_whitespaces:
-            yield self._without_prefix
+    @kept
+    def _sides(self) -> list[tuple[str, str]]:
+        """What to put around pieces, the most likely first."""
+        mark = self._separator
         sides = [("", "")]
         sides += [(left, right) for left in NATURAL for right in ("", left)] + [("", c) for c in NATURAL[:3]]
         sides += [("a ", ""), ("", " a"), ("a ", " a")]
-        sides += [(mark, ""), ("", mark), (mark, mark)] if mark else []
-        for left, right in sides:
-            yield partial(self._beside, left, right)
+        return sides + ([(mark, ""), ("", mark), (mark, mark)] if mark else [])
 
     def _literal(self, id: int) -> Iterator[str]:
         """Texts with U+2581 instead of spaces."""
@@ -249,7 +243,9 @@ class Characters(Witnesses):
         reasons.update((id, self._why(id)) for id in of_text if not self._comes_about(id))
         # 2. A text for each of the others.
         wanted = [id for id in of_text if id not in reasons]
-        self._find(filter(self._is_whole, wanted), self._tries(), texts)
+        whole = list(filter(self._is_whole, wanted))
+        self._record(((id, text) for id in whole if (text := self._without_prefix(id)) is not None), texts)
+        self._find(whole, self._sides, texts)
         hard = {id: self._search_harder(id) for id in _remaining(wanted, texts)}
         # 3. Unknown characters and bytes.
         unknown = {id: self._unknown(id) for id, t in enumerate(self._types) if t == PieceType.UNKNOWN}
@@ -274,24 +270,21 @@ class Characters(Witnesses):
         if not self._is_whole(id):
             return _text(self._search_harder(id))
         # 1. The piece alone, without the space that the dummy prefix gives it.
-        alone = [text_for(id) for text_for in islice(self._tries(), 2)]
-        text = text_of(self._texts[id])
-        tries = [one for one in alone if one] + [text.removeprefix("▁"), text.removesuffix("▁"), text]
+        text, plain, bare = text_of(self._texts[id]), self._plain(id), self._without_prefix(id)
+        tries = [bare or "", plain, text.removeprefix("▁"), text.removesuffix("▁"), text]
         # 2. One character beside it: every character of the vocabulary, and one that is not in it.
         characters = {*NATURAL, *filter(None, [self._separator])}
         characters.update(c for c in map(text_of, self._texts) if len(c) == 1 and c != "▁")
-        plain = self._plain(id)
         for character in sorted(characters, key=lambda c: (c not in NATURAL, c)):
             tries += [character + plain, plain + character]
-            if alone[0] and alone[0] != plain:
-                tries += [character + alone[0], alone[0] + character]
+            if bare:
+                tries += [character + bare, bare + character]
             elif plain == " ":
                 tries.append(character)
         found = self._first(id, sorted(filter(None, tries), key=len))
         # 3. More.
         if found is None:
-            more = (text_for(id) for text_for in self._tries())
-            found = self._first(id, sorted(filter(None, more), key=len))
+            found = self._first(id, sorted((left + plain + right for left, right in self._sides), key=len))
         return found if found is not None else _text(self._search_harder(id))
 
     def _why(self, id: int) -> Reason:
@@ -468,13 +461,13 @@ class Bytes(Witnesses):
         merged = self._merged(whole, halves)
         # 1. Whole characters: as they are, then with something around them.
         texts: dict[int, str] = {}
-        self._find((id for id in whole if id in merged or self._spec.whole), self._tries(_SIDES), texts)
+        self._find((id for id in whole if id in merged or self._spec.whole), _SIDES, texts)
         # 2. Pieces that begin or end inside a character.
         self._complete([id for id in halves if id in merged], texts)
         # 3. Why no text yields the others. Where there is no proof, a longer search.
         reasons = {id: self._why(id, merged) for id in _remaining(normal, texts)}
         undecided = [id for id in whole if id in reasons and not reasons[id].decided]
-        self._find(undecided, self._tries(_RARE_SIDES), texts)
+        self._find(undecided, _RARE_SIDES, texts)
         reasons = {id: why for id, why in reasons.items() if id not in texts}
         unmerged = frozenset(texts) - merged if self._spec.whole else frozenset()
         return Reach(texts, reasons, frozenset(), unmerged)
@@ -483,13 +476,10 @@ class Bytes(Witnesses):
         """A text that yields a piece, as short as was found; None if none was."""
         texts: dict[int, str] = {}
         if self._types[id] == PieceType.NORMAL and is_valid_utf8(self._texts[id]):
-            self._find([id], self._tries((*_SIDES, *_RARE_SIDES)), texts)
+            self._find([id], (*_SIDES, *_RARE_SIDES), texts)
         elif self._types[id] == PieceType.NORMAL:
             self._complete([id], texts)
         return texts.get(id)
-
-    def _tries(self, sides: Iterable[tuple[str, str]]) -> Iterator[Try]:
-        return (partial(self._beside, left, right) for left, right in sides)
 
     def _complete(self, ids: list[int], texts: dict[int, str]) -> None:
         """Find texts for pieces that are not whole characters."""

@@ -112,18 +112,18 @@ def _by_another_library(name: str, path: str) -> LoadedModel:
         raise ModelError(
             f"{library}: models are of that library, which is not installed: pip install {library}"
         ) from error
-    opened: dict[str, Callable[[], Any]] = {
-        "tiktoken": lambda: module.get_encoding(rest),
-        "tokenizers": lambda: module.Tokenizer.from_file(rest),
-        "sentencepiece": lambda: module.SentencePieceProcessor(model_file=rest),
+    openers: dict[str, tuple[Callable[[], Any], Callable[[str, Any], LoadedModel]]] = {
+        "tiktoken": (lambda: module.get_encoding(rest), _tiktoken),
+        "tokenizers": (lambda: module.Tokenizer.from_file(rest), _tokenizers),
+        "sentencepiece": (lambda: module.SentencePieceProcessor(model_file=rest), _sentencepiece),
     }
+    opener, loaded = openers[library]
     try:
-        opened_model = opened[library]()
+        opened = opener()
     except Exception as error:  # (Of any kind; tiktoken's can be about the network, too.)
         what = "make this encoding" if library == "tiktoken" else "read it"
         raise ModelError(f"{path}: {library} cannot {what}: {error}") from error
-    makers = {"tiktoken": _tiktoken, "tokenizers": _tokenizers, "sentencepiece": _sentencepiece}
-    return makers[library](name, opened_model)
+    return loaded(name, opened)
 
 
 def _kind_of_bytes(token: bytes) -> int:

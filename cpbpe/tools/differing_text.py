@@ -14,7 +14,6 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,24 +46,23 @@ class TextDifference:
     """Whether every shorter text has the same tokens; otherwise no character of it can be left out."""
 
 
-@dataclass
 class TwoModels:
     """Two models, and a common numbering of their tokens by which these can be compared."""
 
-    old: Tokenizer
-    new: Tokenizer
-
-    def __post_init__(self) -> None:
+    def __init__(self, old: Tokenizer, new: Tokenizer):
+        self.old, self.new = old, new
         # Two tokens are the same if they have the same bytes, or both are the unknown one.
-        numbers: dict[Any, int] = {}
-        self._old, self._new = (self._numbered(tok, numbers) for tok in (self.old, self.new))
-
-    @staticmethod
-    def _numbered(tok: Tokenizer, numbers: dict[Any, int]) -> NDArray[np.int64]:
-        unknown = tok.unk_id
-        keys = (None if id == unknown else token for id, token in enumerate(tok.vocab.token_bytes()))
-        found: NDArray[np.int64] = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-        return found
+        numbers: dict[bytes | None, int] = {}
+        self._old, self._new = (
+            np.array(
+                [
+                    numbers.setdefault(None if id == tok.unk_id else token, len(numbers))
+                    for id, token in enumerate(tok.vocab.token_bytes())
+                ],
+                np.int64,
+            )
+            for tok in (old, new)
+        )
 
     def differing(self, texts: list[str]) -> NDArray[np.bool_]:
         """Which texts have different tokens."""

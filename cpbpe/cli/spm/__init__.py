@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cpbpe.cli.output import say
 from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
@@ -34,11 +33,8 @@ more options, and hyphens: cpbpe --help.
 """
 
 
-class Call(NamedTuple):
-    """A program, and what its command line says."""
-
-    program: Program
-    given: CommandLine | None
+Call = tuple[Program, "CommandLine | None"]
+"""A program, and what its command line says; None if it was only to be checked."""
 
 
 class Arguments:
@@ -47,10 +43,9 @@ class Arguments:
     def parse(self, arguments: Sequence[str]) -> Call:
         """The program and its flags."""
         if not arguments or arguments[0] in ("-h", "--help", "help"):
-            text = self.format_help()
             if not arguments:
                 raise NotUnderstoodError(f"name a program: {', '.join(PROGRAMS)}")
-            print(text, end="")
+            print(self.format_help(), end="")
             raise HelpShown
         name = arguments[0].removeprefix("spm_").replace("-", "_")
         if name not in PROGRAMS:
@@ -60,7 +55,7 @@ class Arguments:
         with importing:
             from cpbpe.cli.spm import lines, train
         program = train.PROGRAM if name == "train" else lines.PROGRAMS[name]
-        return Call(program, program.parse(arguments[1:]))
+        return program, program.parse(arguments[1:])
 
     def format_help(self) -> str:
         """The text of ``cpbpe spm --help``."""
@@ -75,9 +70,10 @@ def parser() -> Arguments:
 
 def run(call: Call) -> int:
     """Do what the program does."""
-    if call.given is not None:
-        for flag in call.given.ignored:
-            if not call.given.flags["quiet"]:
+    program, given = call
+    if given is not None:
+        for flag in given.ignored:
+            if not given.flags["quiet"]:
                 say(f"--{flag.name} has no effect: {flag.ignored}")
-        call.program.run(call.given)
+        program.run(given)
     return 0
