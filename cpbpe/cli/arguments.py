@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import checked_threads, cores
-from cpbpe.cli.output import say
+from cpbpe.cli.output import show_files
 from cpbpe.cli.parsing import OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.find import FORMATS
@@ -102,8 +102,7 @@ def documents_of(arguments: argparse.Namespace, files: Iterable[str], format: st
     """The documents of files, read as the arguments say. Messages name files that are left out."""
     how = {"format": getattr(arguments, format), "field": arguments.field, "column": arguments.column}
     documents = Documents(files, **how)
-    for file, what in documents.left_out.items():
-        say(f"{file}: was left out: it {what}")
+    show_files(documents)
     return documents
 
 

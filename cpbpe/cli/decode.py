@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         threads=threads_of(arguments),
         **decode_options_of(arguments),
     )
-    show_files(arguments.verbose, arguments.quiet, files.files, files.left_out, files.again)
+    show_files(files, arguments.verbose, arguments.quiet)
 
     def parts(show: Callable[[int], object]) -> Parts:
         read = 0

@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         threads=threads_of(arguments),
         **encode_options_of(arguments),
     )
-    show_files(arguments.verbose, arguments.quiet, documents.files, documents.left_out, documents.again)
+    show_files(documents, arguments.verbose, arguments.quiet)
 
     # 2. The work.
     def parts(show: Callable[[int], object]) -> Parts:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
+
+if TYPE_CHECKING:
+    from cpbpe.corpus.documents import Files
+    from cpbpe.corpus.find import Found
 
 
 def check_outputs(outputs: Sequence[str | None], corpus: Sequence[str]) -> None:
@@ -51,18 +55,14 @@ def say(message: str) -> None:
                 os.close(nowhere)
 
 
-def show_files(
-    verbose: bool, quiet: bool, files: Sequence[str], left_out: Mapping[str, str], again: Sequence[str]
-) -> None:
+def show_files(found: Files | Found, verbose: bool = False, quiet: bool = False) -> None:
     """Name the files that are read, if `verbose`, and those of a folder that are not, unless `quiet`."""
-    if verbose:
-        for file in files:
-            say(f"reading {'the standard input' if file == '-' else file}")
-        for file in again:
-            say(f"{file}: is a link to a file that is read under another name")
-    if not quiet:
-        for file, what in left_out.items():
-            say(f"{file}: was left out: it {what}")
+    for file in found.files if verbose else ():
+        say(f"reading {'the standard input' if file == '-' else file}")
+    for file in found.again if verbose else ():
+        say(f"{file}: is a link to a file that is read under another name")
+    for file, what in found.left_out.items() if not quiet else ():
+        say(f"{file}: was left out: it {what}")
 
 
 def _check_folder(folder: str) -> None:

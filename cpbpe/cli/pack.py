@@ -8,7 +8,7 @@ from errno import EEXIST
 from pathlib import Path
 
 from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
-from cpbpe.cli.output import say
+from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
@@ -125,8 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments)
     if arguments.verbose:
-        for file in find(arguments.corpus, any_text=True).files:
-            say(f"reading {'the standard input' if file == '-' else file}")
+        show_files(find(arguments.corpus, any_text=True), verbose=True, quiet=True)
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
     options = {name: getattr(arguments, name) for name in (*names, "field", "column", "whole")}
     try:
@@ -145,7 +144,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"terminated; {_kept(arguments.out)}")
         raise
     except OSError as error:
-        if error.errno == EEXIST or not _is_begun(arguments.out):
+        is_begun = os.path.isdir(Place(arguments.out).scratch())
+        if error.errno == EEXIST or not is_begun:
             raise
         raise OSError(f"{error}; {_kept(arguments.out)}") from error
     if arguments.json:
@@ -155,11 +155,6 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{arguments.out} is complete already, so there was nothing to do. It holds:")
         print(report)
     return 0
-
-
-def _is_begun(out: str) -> bool:
-    """Whether there is an incomplete run."""
-    return os.path.isdir(Place(out).scratch())
 
 
 def _kept(out: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from cpbpe.foreign import closest
 from cpbpe.spelling import Spelling
 
-_TRUE = ("true", "t", "yes", "y", "1")
-_FALSE = ("false", "f", "no", "n", "0")
+TRUE = ("true", "t", "yes", "y", "1")
+FALSE = ("false", "f", "no", "n", "0")
 
 
 class NotUnderstoodError(Exception):
@@ -182,9 +182,9 @@ def our_spelling(arguments: Sequence[str], switches: Collection[str], theirs: Ma
         name = theirs.get(name, name)
         if not equals or name not in switches:
             ours.append(f"--{name}{equals}{value}")
-        elif value.lower() in _TRUE:
+        elif value.lower() in TRUE:
             ours.append(f"--{name}")
-        elif value.lower() in _FALSE:
+        elif value.lower() in FALSE:
             ours.append(f"--no-{name}")
         else:
             raise NotUnderstoodError(

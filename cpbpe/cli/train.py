@@ -281,8 +281,7 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
     """With --verbose, name the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
-        found = find(corpus, arguments.format is not None, arguments.column is not None)
-        show_files(True, False, found.files, found.left_out, found.again)
+        show_files(find(corpus, arguments.format is not None, arguments.column is not None), verbose=True)
 
 
 def _no_path(given: str) -> str | None:

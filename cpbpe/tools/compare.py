@@ -160,17 +160,19 @@ class _Tally:
 
     def cell(self, text: str, checked: int) -> Cell:
         """The counts as the cell of the text with this name."""
-        tokens, byte_tokens, unknown = (
-            int(part.sum())
-            for part in (
-                self.counts,
-                self.counts[self.model.kinds == BYTE],
-                self.counts[self.model.kinds == UNKNOWN],
-            )
+        counts, kinds = self.counts, self.model.kinds
+        return Cell(
+            model=self.model.name,
+            text=text,
+            tokens=int(counts.sum()),
+            used=int((counts > 0).sum()),
+            byte_tokens=int(counts[kinds == BYTE].sum()),
+            unknown_tokens=int(counts[kinds == UNKNOWN].sum()),
+            renyi_efficiency=renyi_efficiency(counts, len(counts)),
+            checked=checked,
+            changed=self.changed,
+            example=self.example,
         )
-        used, even = int((self.counts > 0).sum()), renyi_efficiency(self.counts, len(self.counts))
-        found = (tokens, used, byte_tokens, unknown, even, checked, self.changed, self.example)
-        return Cell(self.model.name, text, *found)
 
 
 def renyi_efficiency(counts: NDArray[np.int64], size: int) -> float | None:

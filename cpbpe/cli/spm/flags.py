@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 from textwrap import fill
 from typing import Any
 
-from cpbpe.cli.parsing import HelpShown, NotUnderstoodError
+from cpbpe.cli.parsing import FALSE, TRUE, HelpShown, NotUnderstoodError
 from cpbpe.foreign import closest
 from cpbpe.version import __version__
 
-_TRUE = ("1", "t", "true", "y", "yes")
-_FALSE = ("0", "f", "false", "n", "no")
 _BITS = {"int32": (-(1 << 31), 1 << 31), "uint32": (0, 1 << 32), "uint64": (0, 1 << 64)}
 _HELP = ("help", "helpfull", "helpshort", "helpmatch", "helpon", "helppackage", "h")
 _INDENT = 6 * " "
@@ -235,8 +233,8 @@ def _converted(flag: Flag, text: str) -> Any:
     if flag.kind == "string":
         return text
     if flag.kind == "bool":
-        if stripped.lower() in _TRUE or stripped.lower() in _FALSE:
-            return stripped.lower() in _TRUE
+        if stripped.lower() in (*TRUE, *FALSE):
+            return stripped.lower() in TRUE
         raise NotUnderstoodError(f"--{flag.name} is on or off, not {text!r}; give true or false")
     if flag.kind == "double":
         try:

@@ -11,7 +11,7 @@ import select
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from math import copysign, isfinite, isnan
 from typing import Any, BinaryIO, NamedTuple
@@ -85,21 +85,19 @@ def blocks(files: Sequence[str], threads: int = 1) -> Iterator[Block]:
     """Yield the lines of all files in order."""
     first = 1
     for path in files:
-        for data in _whole_lines(path, not os.path.isfile(path)):
-            data = data if data.endswith(b"\n") else data + b"\n"
-            yield Block(data, first, threads)
-            first += data.count(b"\n")
+        with _opened(path) as file:
+            for data in whole_lines(_blocks(file, not os.path.isfile(path))):
+                data = data if data.endswith(b"\n") else data + b"\n"
+                yield Block(data, first, threads)
+                first += data.count(b"\n")
 
 
-def _whole_lines(path: str, waits: bool) -> Iterator[bytes]:
-    """Yield the lines of a file in blocks."""
-    if not path or (path == "-" and not os.path.exists(path)):
-        if sys.stdin is None:
-            raise ValueError("there is no standard input; name a file")
-        yield from whole_lines(_blocks(sys.stdin.buffer, True))
-        return
-    with open(path, "rb", buffering=0) as file:
-        yield from whole_lines(_blocks(file, waits))
+def _opened(path: str) -> AbstractContextManager[Any]:
+    if path and (path != "-" or os.path.exists(path)):
+        return open(path, "rb", buffering=0)
+    if sys.stdin is None:
+        raise ValueError("there is no standard input; name a file")
+    return nullcontext(sys.stdin.buffer)
 
 
 def _blocks(file: BinaryIO, waits: bool) -> Iterator[bytes]:
@@ -236,18 +234,15 @@ def encode(given: CommandLine) -> None:
         write(flags["output"], transformed(files, _Encoder(tok, extra, kind == "id").of))
 
 
-def piece_table(tok: Tokenizer) -> list[bytes]:
-    """The pieces as bytes, by id."""
-    return list(tok.facts.spec.pieces.texts)
-
-
 class _Encoder:
     """Writes the ids or pieces of blocks."""
 
     def __init__(self, tok: Tokenizer, extra: Extra, ids: bool):
         self._tok = tok
         self._extra = extra
-        self._table = [b"%d" % id for id in range(tok.vocab.piece_count)] if ids else piece_table(tok)
+        self._table = (
+            [b"%d" % id for id in range(tok.vocab.piece_count)] if ids else list(tok.facts.spec.pieces.texts)
+        )
         self._unknown = None if ids else _unknown(tok)
         if self._unknown is not None and extra.unk_piece:
             # An unknown part is written as unk_piece of the settings, which the UNKNOWN piece need not be.
@@ -320,7 +315,7 @@ def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[B
             from cpbpe.compat.sentencepiece import SetRandomGeneratorSeed
         SetRandomGeneratorSeed(flags["random_seed"])
     processor = _processor(tok)
-    table: Sequence[Any] = range(tok.vocab.piece_count) if ids else piece_table(tok)
+    table: Sequence[Any] = range(tok.vocab.piece_count) if ids else tok.facts.spec.pieces.texts
     kind = int if ids else bytes
 
     def lines(block: Block) -> bytes:
@@ -348,12 +343,11 @@ def _vocabulary(tok: Tokenizer, files: list[str]) -> Iterator[bytes]:
 
     for part in transformed(files, counted):
         counts += np.frombuffer(part, np.int64)
-    table = piece_table(tok)
-    types = tok.facts.spec.pieces.types
+    pieces = tok.facts.spec.pieces
     totals: Counter[bytes] = Counter()
     for id in np.flatnonzero(counts).tolist():
-        if types[id] not in (PieceType.UNKNOWN, PieceType.CONTROL):
-            totals[table[id]] += int(counts[id])
+        if pieces.types[id] not in (PieceType.UNKNOWN, PieceType.CONTROL):
+            totals[pieces.texts[id]] += int(counts[id])
     rows = sorted(totals.items(), key=lambda row: (-row[1], row[0]))
     yield b"".join(b"%s\t%d\n" % row for row in rows)
 
@@ -416,8 +410,11 @@ class _Decoder:
     def _any(self, block: Block) -> bytes:
         """The texts of any lines, one by one."""
         ids = _Ids()
-        read: Callable[[bytes], list[Any]] = ids.read if self._reads_ids else _split
-        rows = [self._extra.around(row, self._table) if row else row for row in map(read, block.lines)]
+        lines = block.lines
+        items: Iterable[list[Any]] = (
+            map(ids.read, lines) if self._reads_ids else (line.split(b" ") for line in lines)
+        )
+        rows = [self._extra.around(row, self._table) if row else row for row in items]
         if ids.dropped:
             self.left_out.append(ids)
         made = []
@@ -431,10 +428,6 @@ class _Decoder:
     @kept
     def _calls(self) -> Any:
         return _processor(self._tok)
-
-
-def _split(line: bytes) -> list[bytes]:
-    return line.split(b" ")
 
 
 class _Ids:
@@ -479,7 +472,8 @@ def normalize(given: CommandLine) -> None:
             return
     except RuntimeError as error:
         raise ValueError(str(error)) from None
-    write(flags["output"], transformed(files, partial(_normalized, normalizer)))
+    lines = transformed(files, lambda block: b"\n".join([*normalizer.normalize(block.lines), b""]))
+    write(flags["output"], lines)
 
 
 def _normalizer(flags: Any) -> Any:
@@ -500,12 +494,6 @@ def _normalizer(flags: Any) -> Any:
     with importing:
         from cpbpe.compat.sentencepiece import SentencePieceNormalizer
     return SentencePieceNormalizer(**source)
-
-
-def _normalized(normalizer: Any, block: Block) -> bytes:
-    lines = normalizer.normalize(block.lines)
-    lines.append(b"")
-    return b"\n".join(lines)
 
 
 def _rule(rule: tuple[str, str]) -> bytes:
