@@ -120,7 +120,9 @@ def run(arguments: argparse.Namespace) -> int:
     done = prepared.write()
     # 3. What it did.
     if arguments.json:
-        print(json.dumps(_summary(done), ensure_ascii=False))
+        differences = [{"reason": reason, "text": text} for reason, text in done.differences]
+        summary = {**vars(done), "exact": done.is_exact, "differences": differences}
+        print(json.dumps(summary, ensure_ascii=False))
     elif not arguments.quiet:
         for label, text in _lines(done, replaced):
             print(f"{label:<14}{text}")
@@ -167,15 +169,3 @@ def _lines(done: Conversion, replaced: str) -> list[tuple[str, str]]:
     if done.verified is not None:
         lines.append(("verified", done.verified))
     return [*lines, *(("note", note) for note in done.notes)]
-
-
-def _summary(done: Conversion) -> dict[str, object]:
-    return {
-        "path": done.path,
-        "files": list(done.files),
-        "exact": done.is_exact,
-        "differences": [{"reason": reason, "text": text} for reason, text in done.differences],
-        "tried": done.tried,
-        "verified": done.verified,
-        "notes": list(done.notes),
-    }

@@ -44,13 +44,13 @@ CODES = {
     # Pieces that no text yields.
     "blocked": Kind(
         "warning",
-        "# never come|comes about: the parts merge with others first",
-        "such pieces waste rows of the embedding; remove them, or give them the scores that training gives",
+        "# can never be made: their|its parts merge with other symbols first",
+        "such pieces waste rows of the embedding: remove them, or give them the scores that training would",
     ),
     "orphan": Kind(
         "warning",
-        "# never come|comes about: no two symbols merge into that text",
-        "add the parts that they are to be merged from, make them USER_DEFINED, or remove them",
+        "# can never be made: no two symbols merge into that text",
+        "add the parts to merge them from, make them USER_DEFINED, or remove them",
     ),
     "shadowed": Kind(
         "warning",
@@ -60,37 +60,37 @@ CODES = {
     "crowded": Kind(
         "warning",
         "# begin|begins like 64 shorter user-defined pieces, of which one is found instead",
-        "sentencepiece looks at 64 user-defined pieces that begin alike; have fewer of them",
+        "sentencepiece looks at only 64 user-defined pieces that begin alike: use fewer of them",
     ),
     "normalized-away": Kind(
         "warning",
-        "# are|is in no normalized text",
+        "# never occur|occurs in normalized text",
         "spell them as the normalizer leaves them, or change its rules",
     ),
     "not-utf8": Kind(
         "note",
-        "# are|is made of bytes that no UTF-8 has",
+        "# consist|consists of bytes that never occur in UTF-8",
         "nothing: byte-level models have all 256 bytes",
     ),
     "hidden-nul": Kind("warning", "# is a NUL character, which is never found", "remove it"),
     "completed": Kind(
         "note",
-        "# end|ends inside a character, and merge|merges with whatever goes on with it",
+        "# end|ends inside a character, and always merge|merges with the rest of it",
         "nothing, if they are needed on the way to longer pieces; their own ids never occur",
     ),
     "cut-apart": Kind(
         "warning",
-        "# are|is never in one chunk: the pattern always cuts",
+        "# never fit|fits into one chunk: the pattern always cuts them|it",
         "train with the pattern that the model is used with; these ids never occur",
     ),
     "unused": Kind(
         "note",
-        "# are|is UNUSED: taken apart again, and never shown",
+        "# are|is UNUSED: always split up again, and never output",
         "nothing, if they are needed on the way to longer pieces; their ids are free for special tokens",
     ),
     "unused-unknown": Kind(
         "note",
-        "# stand|stands for unknown characters, and there are none: they become bytes",
+        "# stand|stands for unknown characters, but there are none: they become bytes",
         "nothing: sentencepiece asks for this piece",
     ),
     "unused-bytes": Kind(
@@ -100,29 +100,29 @@ CODES = {
     ),
     "no-witness": Kind(
         "note",
-        "# could not be decided: no text was found that yields it, and no proof that there is none",
-        "give a large corpus, to see whether they occur",
+        "# remain|remains undecided: no text was found that yields them|it, nor a proof that there is none",
+        "check with a large corpus, to see whether they occur",
     ),
     "literal-space": Kind(
         "warning",
-        "# come|comes about only in texts that have the character ▁ (U+2581) itself",
+        "# occur|occurs only in texts that contain the character ▁ (U+2581) itself",
         "remove them, or switch remove_extra_whitespaces off",
     ),
     "whole-only": Kind(
         "note",
-        "# come|comes about only where a chunk is the piece and taken whole: no merges lead there",
-        "programs that have merges only, without the look-up of whole chunks, never yield them",
+        "# occur|occurs only where a whole chunk is looked up: no merges make them|it",
+        "programs that only merge, and do not look up whole chunks, never yield them",
     ),
     # Pieces.
     "equal-scores": Kind(
         "note",
-        "# share|shares a score with others: which merges first depends on places in the text",
+        "# share|shares a score with others: which merges first depends on where they are in the text",
         "give every piece a score of its own, as training does, if it should not depend on that",
     ),
     "odd-scores": Kind(
         "error",
-        "# have|has a score that is infinite or no number",
-        "give them finite scores; libraries order such scores in different ways",
+        "# have|has a score that is infinite or not a number",
+        "give them finite scores; libraries sort such scores differently",
     ),
     "alike-after-normalizing": Kind(
         "warning",
@@ -171,13 +171,13 @@ CODES = {
     ),
     "character-missing": Kind(
         "warning",
-        "{count} characters are in pieces, but are no pieces themselves: alone, they fall to bytes or become "
-        "unknown",
+        "{count} characters are in pieces, but are not pieces themselves: on their own, they become bytes "
+        "or unknown",
         "add a piece for each of them, with the lowest scores",
     ),
     "ascii-missing": Kind(
         "warning",
-        "{count} visible ASCII characters, or the space, are no pieces",
+        "{count} visible ASCII characters, or the space, are not pieces",
         "train with them as required_chars, so that ordinary text needs no bytes and loses nothing",
     ),
     "uneven-digits": Kind(
@@ -187,14 +187,14 @@ CODES = {
     ),
     "long-runs": Kind(
         "note",
-        "# are|is one character 32 times or more",
-        "nothing, if lines of such characters matter; else limit the length of pieces in training",
+        "# repeat|repeats one character 32 times or more",
+        "nothing, if lines of such characters matter; otherwise limit the length of pieces in training",
     ),
     # Everything else in a model.
     "not-loaded": Kind(
         "error",
-        "it is no valid model: {error}",
-        "correct the file, or convert the model anew; the message says what is wrong",
+        "this is not a valid model: {error}",
+        "correct the file, or convert the model again; the message says what is wrong",
     ),
     "special-ids": Kind(
         "error",
@@ -203,23 +203,23 @@ CODES = {
     ),
     "special-type": Kind(
         "warning",
-        "special pieces have a type with which text can yield them, or that does not mean what it should",
-        "give them the type CONTROL (unk: UNKNOWN); else texts from strangers can spell them",
+        "special pieces have the wrong type: text can yield them, or they mean something else",
+        "give them the type CONTROL (unk: UNKNOWN); otherwise text from strangers can spell them out",
     ),
     "special-prefix": Kind(
         "warning",
-        "{count} special tokens begin with another one: libraries differ in which is found",
-        "spell them so that none begins another, as <|a|> and <|ab|> are",
+        "{count} special tokens begin with another one: libraries differ in which they find",
+        "spell them so that none is the beginning of another, as with <|a|> and <|ab|>",
     ),
     "no-eos": Kind("warning", "there is no piece that ends a text", "add one{how}"),
     "no-pad": Kind(
         "note",
-        "there is no piece that fills batches",
-        "add one, or mask what is filled; do not fill with unk or eos unless the model was trained so",
+        "there is no padding piece",
+        "add one, or mask the padding; do not pad with unk or eos unless the model was trained that way",
     ),
     "gap": Kind(
         "note",
-        "{count:,} ids between the pieces and the added tokens are not in use",
+        "{count:,} ids between the pieces and the added tokens are unused",
         "nothing, if they are kept for later; a model may still predict them",
     ),
     "loses-text": Kind(
@@ -235,18 +235,18 @@ CODES = {
     ),
     "odd-size": Kind(
         "note",
-        "there are {size:,} ids, which is no multiple of 64: GPUs multiply such matrices more slowly",
+        "there are {size:,} ids, which is not a multiple of 64: GPUs multiply such matrices more slowly",
         "make the embedding larger than the vocabulary: {sizes} rows",
     ),
     "recorded-size": Kind(
         "note",
         "the file records vocab_size = {recorded:,}, but has {pieces:,} pieces",
-        "nothing: pieces were added or removed after training, and ids count",
+        "nothing: pieces were added or removed after training, and the ids are what counts",
     ),
     "no-dummy-prefix": Kind(
         "note",
         "a word at the beginning of a text has other ids than after a space: add_dummy_prefix is off",
-        "nothing, if the model was trained so; else encode with {option}",
+        "nothing, if the model was trained that way; otherwise encode with {option}",
     ),
     "squeezed-without-prefix": Kind(
         "note",
@@ -270,8 +270,8 @@ CODES = {
     # With an embedding.
     "undertrained": Kind(
         "warning",
-        "# that text can yield have|has a row as near to the {unused:,} unused ones as most of these",
-        "look at what the model makes of them: they may be glitch tokens; train on, or refuse them",
+        "# that text can yield have|has a row that looks as unused as most of the {unused:,} unused ones",
+        "look at what the model does with them: they may be glitch tokens; train further, or refuse them",
     ),
     "too-few-rows": Kind(
         "error",
@@ -280,7 +280,7 @@ CODES = {
     ),
     "no-reference": Kind(
         "note",
-        "undertrained rows cannot be told: all pieces are used, so that there is nothing to compare with",
+        "undertrained rows cannot be recognized: all pieces are used, so there is nothing to compare with",
         "count the pieces of a corpus instead",
     ),
 }

@@ -172,6 +172,10 @@ class Extra(NamedTuple):
         middle = items[::-1] if self.reverse else items
         return [*(table[id] for id in self.front), *middle, *(table[id] for id in self.back)]
 
+    def joined(self, lines: Iterable[list[bytes]], table: Sequence[bytes]) -> bytes:
+        """The items of lines with what goes around them, written as lines."""
+        return b"".join([b" ".join(self.around(items, table)) + b"\n" for items in lines])
+
 
 _NOTHING = Extra()
 
@@ -234,15 +238,19 @@ def encode(given: CommandLine) -> None:
         write(flags["output"], transformed(files, _Encoder(tok, extra, kind == "id").of))
 
 
+def _table(tok: Tokenizer, ids: bool) -> list[bytes]:
+    """What is written for each id."""
+    pieces = tok.facts.spec.pieces.texts
+    return [b"%d" % id for id in range(len(pieces))] if ids else list(pieces)
+
+
 class _Encoder:
     """Writes the ids or pieces of blocks."""
 
     def __init__(self, tok: Tokenizer, extra: Extra, ids: bool):
         self._tok = tok
         self._extra = extra
-        self._table = (
-            [b"%d" % id for id in range(tok.vocab.piece_count)] if ids else list(tok.facts.spec.pieces.texts)
-        )
+        self._table = _table(tok, ids)
         self._unknown = None if ids else _unknown(tok)
         if self._unknown is not None and extra.unk_piece:
             # An unknown part is written as unk_piece of the settings, which the UNKNOWN piece need not be.
@@ -260,10 +268,8 @@ class _Encoder:
         items: list[bytes] = list(map(self._table.__getitem__, ids.tolist()))
         for place, text in others:
             items[place] = text
-        lines = [
-            self._extra.around(items[begin:end], self._table) for begin, end in pairwise(offsets.tolist())
-        ]
-        return b"".join([b" ".join(line) + b"\n" for line in lines])
+        lines = (items[begin:end] for begin, end in pairwise(offsets.tolist()))
+        return self._extra.joined(lines, self._table)
 
     def _others(self, block: Block, ids: Any, offsets: Any) -> list[tuple[int, bytes]]:
         """The places of unknown parts, and their texts, which are written as they are."""
@@ -315,16 +321,12 @@ def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[B
             from cpbpe.compat.sentencepiece import SetRandomGeneratorSeed
         SetRandomGeneratorSeed(flags["random_seed"])
     processor = _processor(tok)
-    table: Sequence[Any] = range(tok.vocab.piece_count) if ids else tok.facts.spec.pieces.texts
-    kind = int if ids else bytes
+    table = _table(tok, ids)
+    how = {"return_type": int if ids else bytes, "enable_sampling": True, "nbest_size": -1, "alpha": alpha}
 
     def lines(block: Block) -> bytes:
-        made = []
-        for line in block.lines:
-            items = processor.Encode(line, return_type=kind, enable_sampling=True, nbest_size=-1, alpha=alpha)
-            items = extra.around(items, table)
-            made.append(b" ".join(b"%d" % id for id in items) if ids else b" ".join(items))
-        return b"".join([line + b"\n" for line in made])
+        rows = (processor.Encode(line, **how) for line in block.lines)
+        return extra.joined(([table[id] for id in row] for row in rows) if ids else rows, table)
 
     return lines
 
