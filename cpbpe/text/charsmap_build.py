@@ -99,14 +99,19 @@ def charsmap_from_rules(rules: Iterable[tuple[str, str]]) -> bytes:
     ((b'\xe3\x82\xac', 6), (b'1', 3))
     """
     known = dict(rules)
-    for source, target in known.items():
+    check_rules(known)
+    return _compiled((tuple(map(ord, source)), tuple(map(ord, target))) for source, target in known.items())
+
+
+def check_rules(rules: Mapping[str, str]) -> None:
+    """ValueError if there is a rule that cannot be."""
+    for source, target in rules.items():
         if not source:
             raise ValueError(f"a rule for nothing, which becomes {target!r}")
         if source == target:
             raise ValueError(f"a rule that changes nothing, {source!r}; leave it out")
         if "\0" in source + target:
             raise ValueError(f"U+0000 in the rule {source!r} -> {target!r}, which no rule can hold")
-    return _compiled((tuple(map(ord, source)), tuple(map(ord, target))) for source, target in known.items())
 
 
 def _compiled(rules: Iterable[tuple[tuple[int, ...], tuple[int, ...]]]) -> bytes:

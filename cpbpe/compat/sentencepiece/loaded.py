@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, NoReturn
@@ -322,13 +323,15 @@ class Loaded(Normalizing):
             text = self.joined(pieces).decode()
         return text
 
-    def joined_texts(self, rows: list[Any]) -> list[str] | None:
-        """The texts of many lists of pieces; None if one is invalid, or may be because it has U+FFFD."""
-        try:
-            texts: list[str] | None = self.calls and self.calls.decode_pieces_all(self.engine, rows)
-        except UnicodeEncodeError:
-            return None
-        return None if texts is None or any("\ufffd" in text for text in texts) else texts
+    def joined_texts(self, rows: list[Any]) -> list[str]:
+        """The texts of many lists of pieces."""
+        texts: list[str] | None = None
+        if self.calls is not None:
+            with suppress(UnicodeEncodeError):
+                texts = self.calls.decode_pieces_all(self.engine, rows)
+        if texts is None or any("\ufffd" in text for text in texts):  # one is invalid, or may be
+            texts = [self.joined_text(row) for row in rows]
+        return texts
 
     def _decoded(self, tokens: Any, are_pieces: bool) -> Analysis:
         """Everything about a text that is decoded from ids or pieces."""

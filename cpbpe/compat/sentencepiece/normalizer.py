@@ -6,6 +6,7 @@ The model of a `SentencePieceProcessor` normalizes in the same way (`Normalizing
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import compress
 from typing import Any
@@ -239,8 +240,8 @@ def _of_model(data: bytes) -> Any:
 
 
 def _of_file(name: str | bytes) -> Any:
-    from cpbpe.text.charsmap_build import charsmap_from_tsv
-
+    with importing:
+        from cpbpe.text.charsmap_build import charsmap_from_tsv
     data = read_file(name)
     try:
         charsmap = charsmap_from_tsv(data.decode())
@@ -269,27 +270,22 @@ def charsmap_of_name(name: str) -> bytes:
 
 
 def _of_map(norm_map: Any) -> Any:
-    from cpbpe.text.charsmap_build import charsmap_from_rules
-
+    with importing:
+        from cpbpe.text.charsmap_build import charsmap_from_rules, check_rules
     if not is_list_like(norm_map):
         hint = "; give it its items()" if isinstance(norm_map, dict) else ""
         raise TypeError(f"norm_map must be a list of pairs, not {type(norm_map).__name__}{hint}")
-    rules: dict[str, str] = {}
     pairs = [_pair(pair) for pair in norm_map]
     if not pairs:
         raise RuntimeError("norm_map holds no rules")
-    for source, target in pairs:
-        if source in rules:
-            raise ValueError(f"norm_map has two rules for {source!r}")
-        if not source:
-            raise ValueError(f"norm_map has a rule for nothing, which becomes {target!r}")
-        if source == target:
-            raise ValueError(f"norm_map has a rule that changes nothing, {source!r}; leave it out")
-        if "\0" in source + target:
-            raise ValueError(
-                f"norm_map has U+0000 in the rule {source!r} -> {target!r}, which no rule can hold"
-            )
-        rules[source] = target
+    source, times = Counter(source for source, _ in pairs).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"norm_map has two rules for {source!r}")
+    rules = dict(pairs)
+    try:
+        check_rules(rules)
+    except ValueError as error:
+        raise ValueError(f"norm_map has {error}") from None
     try:
         charsmap = charsmap_from_rules(rules.items())
     except ValueError as error:

@@ -447,16 +447,18 @@ class SentencePieceProcessor:
         Pieces that are bytes are decoded to bytes. The first item of `input`, or of the first sequence in it
         that is not empty, decides what it holds.
         """
+        # 1. The usual calls.
         if (
             type(input) is list
             and return_type is out_type is num_threads is return_bytes is None
             and input
             and type(self._num_threads) is int
-        ):  # the usual calls
+        ):
             if type(input[0]) is int:
                 return self._processor.text(input)
             if type(input[0]) is str:
                 return self._processor.joined_text(input)
+        # 2. The arguments, and what the input holds.
         kind = checked_return_type(return_type, out_type, str)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is for return_type='offset_mapping' only")
@@ -466,63 +468,45 @@ class SentencePieceProcessor:
         elif not _is_several(input):
             input = [input]
         batch = input.ndim > 1 if hasattr(input, "ndim") else len(input) > 0 and _is_several(input[0])
-        first = next((row for row in input if _is_several(row) and len(row)), ()) if batch else input
+        rows: list[Any] = list(input) if batch else [input]
+        first: Any = next((row for row in rows if _is_several(row) and len(row)), ())
         pieces = _holds_pieces(first)
+        in_bytes = pieces and isinstance(first[0], bytes)
         if kind is int or kind == "numpy":
             raise ValueError(f"decoding has no return_type={kind!r}")
+        # 3. Each sequence. (sentencepiece checks more if there are several.)
         model = self._processor
         if batch:
-            return self._decode_all(model, input, kind, pieces, threads, thread_pool, bool(return_bytes))
-        if kind in MESSAGES:
-            if kind == "offset_mapping" and pieces and not isinstance(input, (list, tuple)):
-                raise TypeError(f"pieces must be a list or a tuple here, not {type(input).__name__}")
-            in_bytes = bool(return_bytes) or (pieces and isinstance(input[0], bytes))
-            return self._decoded(model, input, kind, pieces, in_bytes)
-        if pieces:
-            in_bytes = kind is bytes or isinstance(input[0], bytes)
-            return model.joined(input) if in_bytes else model.joined_text(input)
-        return model.text_bytes(input) if kind is bytes else model.text(input)
-
-    def _decode_all(
-        self,
-        model: Loaded,
-        input: Any,
-        kind: ReturnType,
-        pieces: bool,
-        num_threads: int,
-        thread_pool: ThreadPool | None,
-        return_bytes: bool,
-    ) -> Any:
-        as_int(num_threads, "num_threads")
-        rows: list[Any] = list(input)
-        if pieces:
-            if model.engine_or_none is None or kind in MESSAGES:
-                rows = [as_pieces(row) for row in rows]  # (otherwise they are checked as they are decoded)
-            first = next(row for row in input if len(row))
-            in_bytes = isinstance(first[0], bytes)
-        else:
-            rows = [row if type(row) is list or hasattr(row, "dtype") else as_ids(row) for row in rows]
-        threads = workers(rows, num_threads, thread_pool)
-        if kind in MESSAGES:
-            return_bytes = return_bytes or (pieces and in_bytes)
+            as_int(threads, "num_threads")
             if not pieces:
+                rows = [row if type(row) is list or hasattr(row, "dtype") else as_ids(row) for row in rows]
+            elif model.engine_or_none is None or kind in MESSAGES:
+                rows = [as_pieces(row) for row in rows]  # (otherwise they are checked as they are decoded)
+            threads = workers(rows, threads, thread_pool)
+        if kind in MESSAGES:
+            if batch and not pieces:
                 rows = [as_ids(row) for row in rows]
                 for row in rows:  # an invalid row raises before a text that is not UTF-8 does
                     model.check_ids(row)
                     _ = model.engine
-            return [self._decoded(model, row, kind, pieces, return_bytes) for row in rows]
-        if pieces:
-            if kind is bytes or in_bytes:
-                return [model.joined(row) for row in rows]
+            elif kind == "offset_mapping" and pieces and not isinstance(rows[0], (list, tuple)):
+                raise TypeError(f"pieces must be a list or a tuple here, not {type(input).__name__}")
+            texts = [self._decoded(row, kind, pieces, bool(return_bytes) or in_bytes) for row in rows]
+        elif not pieces:
+            if not batch:
+                return model.text_bytes(input) if kind is bytes else model.text(input)
+            texts = model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
+        elif kind is bytes or in_bytes:
+            texts = [model.joined(row) for row in rows]
+        else:
             texts = model.joined_texts(rows)
-            return [model.joined_text(row) for row in rows] if texts is None else texts
-        return model.texts_bytes(rows, threads) if kind is bytes else model.texts(rows, threads)
+        return texts if batch else texts[0]
 
-    def _decoded(self, model: Loaded, row: Any, kind: ReturnType, pieces: bool, as_bytes: bool) -> Any:
+    def _decoded(self, row: Any, kind: ReturnType, pieces: bool, as_bytes: bool) -> Any:
         """The text of ids or pieces as a message or an offset mapping."""
         if kind == "offset_mapping":
-            return model.decoded_mapping(row, pieces, as_bytes)
-        return message(model.decoded_message(row, pieces), kind)
+            return self._processor.decoded_mapping(row, pieces, as_bytes)
+        return message(self._processor.decoded_message(row, pieces), kind)
 
     def DecodePieces(self, input: Any, return_type: ReturnType = None, **kwargs: Any) -> Any:
         """Decode pieces (or ids)."""
