@@ -71,13 +71,10 @@ def sequence(value: Any, name: str, of: str) -> Sequence[Any]:
 def ids(value: Any, name: str) -> list[int]:
     """Ids, as a list, a tuple or an array."""
     given = sequence(value, name, "ids")
-    if type(given) is list and set(map(type, given)) <= {int}:
-        checked = given
-    else:
-        checked = [unsigned(id, f"an id in {name}", ID_MOST) for id in given]
-    if checked and not (min(checked) >= 0 and max(checked) <= ID_MOST):
-        unsigned(next(id for id in checked if not 0 <= id <= ID_MOST), f"an id in {name}", ID_MOST)
-    return checked
+    is_plain = type(given) is list and set(map(type, given)) <= {int}
+    if is_plain and min(given, default=0) >= 0 and max(given, default=0) <= ID_MOST:
+        return given  # type: ignore[return-value]
+    return [unsigned(id, f"an id in {name}", ID_MOST) for id in given]
 
 
 ID_MOST = (1 << 32) - 1

@@ -105,32 +105,21 @@ class ModelFile:
             for token in said
         ]
 
-    @property
-    def post_processor(self) -> Any:
-        """What goes around texts."""
+    def part(self, name: str) -> Any:
+        """A part of the file: what it says, or what a file of the model would say; None for nothing."""
         if self._given is not None:
-            return self._given.get("post_processor")
-        return added.post_processor(self.spec, self._names.names)
-
-    def said(self, name: str) -> Any:
-        """The truncation or padding in the file."""
-        return None if self._given is None else self._given.get(name)
-
-    def pre_tokenizer(self) -> Any:
-        """The pre-tokenizer, which cuts texts into words."""
-        if self._given is not None:
-            return self._given.get("pre_tokenizer")
-        if not self._names.user_defined and self.spec.normalizer.prefix_before_space:
-            return None
-        with importing:
-            from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
-        return pre_tokenizer(self.spec)
-
-    def decoder(self) -> Any:
-        """The steps of decoding."""
-        if self._given is not None:
-            return self._given.get("decoder")
-        return self._names.decoder()
+            return self._given.get(name)
+        if name == "post_processor":
+            return added.post_processor(self.spec, self._names.names)
+        if name == "decoder":
+            return self._names.decoder()
+        if name == "pre_tokenizer" and (
+            self._names.user_defined or not self.spec.normalizer.prefix_before_space
+        ):
+            with importing:
+                from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
+            return pre_tokenizer(self.spec)
+        return None
 
     def has_usual_decoder(self) -> bool:
         """Whether the file decodes the ids of texts in the same way as the model."""

@@ -107,13 +107,14 @@ class Tokenizer:
         bare = engine.variant(prefix=False) if is_byte_level else engine
         self._added = AddedTokens(file.vocab, bare.normalize)
         self._added.add(file.added_tokens())
-        self._set_post_processor(file.post_processor)
+        self._set_post_processor(file.part("post_processor"))
         later = spec.carried.options.get("prefix_after_special", True)
-        words = file.pre_tokenizer
-        self._texts = Texts(engine, self._added, normalizer, later, lambda: Words(words(), engine), chunks)
-        self._decoder = Decoder(engine, self._added, file.decoder, file.has_usual_decoder)
-        self._padding = read(Padding, file.said("padding"))
-        self._truncation = read(Truncation, file.said("truncation"))
+        self._texts = Texts(
+            engine, self._added, normalizer, later, lambda: Words(file.part("pre_tokenizer"), engine), chunks
+        )
+        self._decoder = Decoder(engine, self._added, lambda: file.part("decoder"), file.has_usual_decoder)
+        self._padding = read(Padding, file.part("padding"))
+        self._truncation = read(Truncation, file.part("truncation"))
 
     # --- Files ------------------------------------------------------------------------------------
 
