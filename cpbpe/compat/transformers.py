@@ -331,10 +331,13 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     @kept
     def _shown(self) -> dict[int, str]:
         """What added tokens are decoded to, except for those that are pieces of text."""
-        names = self._renamed
+        names, engine = self._renamed, self.cpbpe.facts.engine
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
+        kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # they decode to their own text
         return {
-            id: names.get(text, text) for id, text in texts.items() if text in names or not self._is_text(id)
+            id: names.get(text, text)
+            for id, text in texts.items()
+            if text in names or id >= self.vocab_size or engine.kind(id) not in kinds
         }
 
     @kept
@@ -342,11 +345,6 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """What added tokens that are searched for in normalized text are decoded to."""
         flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
         return renamed(self.cpbpe.facts.engine, flags)
-
-    def _is_text(self, id: int) -> bool:
-        """Whether an added token is a piece that decodes to its text, with spaces for U+2581."""
-        kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
-        return id < self.vocab_size and self.cpbpe.facts.engine.kind(id) in kinds
 
     def _special_ids(self) -> list[int]:
         """The ids that decoding can leave out: those that a tokenizer.json marks special, and bos, pad ..."""

@@ -92,14 +92,6 @@ class FastEncoder:
         return _Built(pattern, merges, text, chunk)
 
 
-def cuts_alike(pattern: str, text: str) -> bool:
-    """Whether the core certainly cuts this text by a pattern as the package `regex` does.
-
-    This suits long texts: it goes through the text, but looks up each different character only once.
-    """
-    return _is_known(pattern) and (text.isascii() or not _differing_among("".join(set(text))))
-
-
 @lru_cache(8)
 def _is_known(pattern: str) -> bool:
     """Whether the core has a scanner of its own for a pattern, without a regular expression."""
@@ -170,7 +162,10 @@ def _chunks(text: str, pattern: str | None) -> dict[bytes, int]:
 
 def _words(text: str, pattern: str | None) -> Words:
     """The chunks of a text, counted; the core remembers in which order they come."""
-    if pattern is None or cuts_alike(pattern, text):
+    # The core cuts it if it certainly cuts as `regex` does. Each different character is looked up only once.
+    if pattern is None or (
+        _is_known(pattern) and (text.isascii() or not _differing_among("".join(set(text))))
+    ):
         counter = make_counter(ByteCountSpec(pattern or "", ordered=True))
         counter.add([text.encode()])
     else:

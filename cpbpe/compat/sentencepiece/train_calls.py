@@ -173,25 +173,13 @@ def call(arg: str | None, logstream: TextIO | None, kwargs: dict[str, Any]) -> N
         if kwargs:
             raise TrainingError(f"with a string of flags, {next(iter(kwargs))} is ignored; leave it out")
         result = _train(_parse_flags(arg))
+    elif arg is not None:
+        raise TypeError(f"train() takes a string of flags or keyword arguments, not {arg!r}")
     else:
-        if arg is not None:
-            raise TypeError(f"train() takes a string of flags or keyword arguments, not {arg!r}")
-        objects = {name: kwargs.pop(name) for name in _OBJECTS if name in kwargs}
-        result = _train({name: _encode(value) for name, value in kwargs.items()}, **objects)
+        result = _train(None, **kwargs)
     if logstream is not None:
         logstream.write(f"{result.report}\n")
         logstream.flush()
-
-
-_OBJECTS = (
-    # The keyword arguments that are not options.
-    "sentence_iterator",
-    "sentence_reader",
-    "model_writer",
-    "pretokenizer",
-    "allow_inconsistent_pretokenization",
-    "normalizer",
-)
 
 
 def _encode(value: object) -> str:
@@ -213,16 +201,20 @@ def _parse_flags(line: str) -> dict[str, str]:
 
 
 def _train(
-    given: Mapping[str, str],
+    flags: Mapping[str, str] | None,
+    /,
     sentence_iterator: Iterable[str | bytes] | None = None,
     sentence_reader: Iterable[str | bytes] | None = None,
     model_writer: Any = None,
     pretokenizer: Any = None,
     allow_inconsistent_pretokenization: Any = False,
     normalizer: Any = None,
+    **options_given: Any,
 ) -> TrainingResult:
     # 1. Check what was given.
-    trainer, normalizer_fields, denormalizer_tsv = parse_fields(given)
+    if flags is None:
+        flags = {name: _encode(value) for name, value in options_given.items()}
+    trainer, normalizer_fields, denormalizer_tsv = parse_fields(flags)
     prefix = trainer.get("model_prefix", "")
     inputs = trainer.get("input", [])
     sentences = sentence_reader if sentence_iterator is None else sentence_iterator

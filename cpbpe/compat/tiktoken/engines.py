@@ -20,6 +20,7 @@ from cpbpe.lazy import importing, kept
 from cpbpe.model.byte_level import AS_IT_IS
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
+from cpbpe.text.utf8 import REPLACEMENT, to_letters
 from cpbpe.tokenizer.special_tokens import SPACES
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ GAP_TEXT = "\ufffd" * 16
 """The same in decoded text. If decoding yields it, the ids are decoded again, one by one."""
 _MORE_GAPS = 1 << 12
 """Gaps are filled if there are no more of them than this, or than ranks."""
-_LETTERS = "".join(chr(0x100 + byte) for byte in range(256))
-"""A character for each byte, in a model that merges characters."""
 _LIMIT = 2**32 - 1
 """Ranks must be smaller, because this number means "no rank" in tiktoken."""
 
@@ -149,12 +148,13 @@ class Engines:
 
     @kept
     def _merger(self) -> tuple[Engine, list[int]]:
-        """An engine for any bytes, in which each byte is a character; and the rank of each of its ids."""
+        """An engine for any bytes, in which each byte is one of GPT-2's letters; and the rank of each id."""
         rows = sorted(((rank, text) for text, rank in self._ranks.items() if text), key=itemgetter(0))
-        pieces = [_letters(text).encode() for _, text in rows]
+        pieces = [to_letters(text).encode() for _, text in rows]
         types = [PieceType.NORMAL] * len(rows)
         spec = ModelSpec(
-            Pieces.of_lists([*pieces, b"?"], _scores(len(rows) + 1), [*types, PieceType.UNKNOWN]), AS_IT_IS
+            Pieces.of_lists([*pieces, REPLACEMENT], _scores(len(rows) + 1), [*types, PieceType.UNKNOWN]),
+            AS_IT_IS,
         )
         return make_engine(spec), [rank for rank, _ in rows]
 
@@ -165,7 +165,7 @@ class Engines:
     def merge_all(self, chunks: Sequence[bytes]) -> list[list[int]]:
         """`merge` for many chunks."""
         engine, ranks = self._merger
-        rows = [engine.encode(_letters(chunk)) for chunk in chunks]
+        rows = [engine.encode(to_letters(chunk)) for chunk in chunks]
         try:
             return [[ranks[id] for id in row] for row in rows]
         except IndexError:  # the id of the unknown
@@ -281,13 +281,6 @@ def _engine(texts: list[bytes], pattern: str | None) -> Engine:
 
 def _scores(count: int) -> Iterable[float]:
     return map(float, chain([0], range(-1, -count, -1)))
-
-
-def _letters(data: bytes) -> str:
-    return data.decode("latin-1").translate(_TO_LETTERS)
-
-
-_TO_LETTERS = dict(enumerate(_LETTERS))
 
 
 # --- Unstable tokens ------------------------------------------------------------------------------

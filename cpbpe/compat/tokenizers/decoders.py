@@ -8,7 +8,7 @@ each, and a space at the beginning is dropped, whichever token it comes from.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from cpbpe.checks import threads_for
@@ -81,15 +81,12 @@ class Decoder:
         for ids, by_engine in zip(batch, can, strict=True):
             text = next(texts) if by_engine else None
             if text is None or ("\ufffd" in text and not bytes.isdisjoint(ids)):
-                text = self._slowly(ids)
+                tokens = [token for id in ids if (token := added.name(id)) is not None]
+                for step in self._steps:
+                    tokens = step(tokens)
+                text = "".join(tokens)
             found.append(text)
         return found
-
-    def _slowly(self, ids: Iterable[int]) -> str:
-        tokens = [token for id in ids if (token := self._added.name(id)) is not None]
-        for step in self._steps:
-            tokens = step(tokens)
-        return "".join(tokens)
 
 
 def _step(step: Any) -> Step:

@@ -412,8 +412,7 @@ class Encoding:
 
     # --- Being an object --------------------------------------------------------------------------
 
-    def __copy__(self) -> Encoding:
-        return self.copy()
+    __copy__ = copy
 
     def __deepcopy__(self, memo: object) -> Encoding:
         return self.copy()

@@ -328,9 +328,7 @@ class Texts:
             if at < token.begin:
                 segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
                 row += self._normalized_parts(segment) if normalized.tokens else [segment]
-            if (
-                token.id >= 0 and token.begin < token.end
-            ):  # (the token before may have taken all of it, if it is white space)
+            if token.begin < token.end:  # (the token before may have taken all of it, if it is whitespace)
                 row.append(Part(text[token.begin : token.end], token.begin, token.id))
             at = token.end
         return row
@@ -348,18 +346,11 @@ class Texts:
         row: list[Part] = []
         at = 0
         for token in [*found, Found(-1, len(normalized), len(normalized))]:
-            if at < token.begin:
-                row.append(self._raw(normalized, at, token.begin, spans, segment))
-            if token.id >= 0 and token.begin < token.end:
-                row.append(
-                    self._raw(normalized, token.begin, token.end, spans, segment)._replace(id=token.id)
-                )
+            for begin, end, id in ((at, token.begin, None), (token.begin, token.end, token.id)):
+                if begin < end:
+                    row.append(Part(normalized[begin:end], segment.begin, id, RAW, spans[begin:end]))
             at = token.end
         return row
-
-    @staticmethod
-    def _raw(normalized: str, begin: int, end: int, spans: list[Span], segment: Part) -> Part:
-        return Part(normalized[begin:end], segment.begin, None, RAW, spans[begin:end])
 
     def _spans_of(self, segment: Part, normalized: str) -> list[Span]:
         """The spans of the characters of a normalized segment."""
