@@ -333,7 +333,7 @@ class _Work:
         done = self._before
         made = []
         for encoder, given, threads, begins, ends in self._parts(texts):
-            ids, offsets, spans, _ = encoder.align_arrays(given, threads, chars, reseeded(plan.dropout, done))
+            ids, offsets, spans = encoder.align_arrays(given, threads, chars, reseeded(plan.dropout, done))
             done += len(begins)
             lengths: Any = None
             if plan.back:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Places = NDArray[np.int64]
     Bytes = NDArray[np.uint8]
     AnyPlaces = NDArray[np.int32] | NDArray[np.int64]
-    AlignedArrays = tuple[Ids, Places, Places, list[tuple[int, bytes]]]
 
 Text = str | bytes
 AnyText = TypeVar("AnyText", str, bytes)
@@ -149,21 +148,17 @@ class Engine(Protocol):
         texts: list[Text],
         threads: int,
         chars: bool | None,
-        as_bytes: bool = False,
         dropout: Dropout | None = None,
     ) -> list[Aligned]:
-        """The tokens of many texts. `chars` may be None: characters in str, bytes in bytes.
+        """The tokens of many texts; pieces are str. `chars` may be None: characters in str, bytes in bytes.
 
         With `dropout`, the first text is sampled with its seed, the next with that seed plus 1, and so on.
         """
 
     def align_arrays(
         self, texts: list[Text] | Slices, threads: int, chars: bool | None, dropout: Dropout | None = None
-    ) -> AlignedArrays:
-        """The same as arrays: ids and offsets as in `encode_arrays`, spans as rows, and unknown pieces.
-
-        Each token of the UNKNOWN piece is listed with its place in the ids and its text.
-        """
+    ) -> tuple[Ids, Places, Places]:
+        """The ids and offsets as in `encode_arrays`, and the spans as rows of an array."""
 
     # --- Ids to text ------------------------------------------------------------------------------
 

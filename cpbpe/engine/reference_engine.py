@@ -19,7 +19,7 @@ from cpbpe.reference.merging import mixed
 from cpbpe.text.utf8 import character_positions, repair, text_of
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import AlignedArrays, Ids, Places
+    from cpbpe.engine.protocol import Ids, Places
 
 
 class PythonEngine:
@@ -144,27 +144,24 @@ class PythonEngine:
         texts: list[Text],
         threads: int,
         chars: bool | None,
-        as_bytes: bool = False,
         dropout: Dropout | None = None,
     ) -> list[Aligned]:
         return [
             self.align(
-                text, isinstance(text, str) if chars is None else chars, as_bytes, reseeded(dropout, number)
+                text, isinstance(text, str) if chars is None else chars, False, reseeded(dropout, number)
             )
             for number, text in enumerate(texts)
         ]
 
     def align_arrays(
         self, texts: list[Text] | Slices, threads: int, chars: bool | None, dropout: Dropout | None = None
-    ) -> AlignedArrays:
+    ) -> tuple[Ids, Places, Places]:
         with importing:
             import numpy as np
-        aligned = self.align_batch(_listed(texts), threads, chars, True, dropout)
+        aligned = self.align_batch(_listed(texts), threads, chars, dropout)
         rows = [ids for ids, _, _ in aligned]
-        tokens = [(id, piece) for ids, pieces, _ in aligned for id, piece in zip(ids, pieces, strict=True)]
-        unknown = [(at, piece) for at, (id, piece) in enumerate(tokens) if id == self._spec.unknown_id]
         spans = np.array([span for _, _, spans in aligned for span in spans], np.int64).reshape(-1, 2)
-        return _joined(rows), _offsets(rows), spans, unknown
+        return _joined(rows), _offsets(rows), spans
 
     def _tokens(self, text: Text, dropout: Dropout | None) -> list[Token]:
         chance = None if dropout is None else (dropout[0], mixed(dropout[1]))

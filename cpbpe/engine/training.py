@@ -1,4 +1,4 @@
-"""The engines of training: their interface, and the choice between them, for both families of models.
+"""The engines of training, and the choice between them, for both families of models.
 
 Only bytes, numbers and the specs themselves cross the border to the compiled core, which reads their fields
 by name. `cpbpe.reference.training` is the plain Python engine, and `cpbpe.reference.byte_level.training` that
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cpbpe.engine.choice import engine_name
 from cpbpe.lazy import importing
@@ -25,50 +25,12 @@ from cpbpe.reference.training_values import (
     Words,
 )
 
+if TYPE_CHECKING:
+    from cpbpe.reference.training import WordCounter
 
-class Counter(Protocol):
-    """Turns text into words with counts. Texts are bytes that may be invalid UTF-8."""
 
-    def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
-        """Count texts, each once or `counts` times (1 to 2**63 - 1)."""
-
-    def add_block(self, data: bytes, threads: int = 1) -> None:
-        r"""Count the lines of a part of a file, split at \n only. Lines are whole; the last may lack its \n.
-
-        In byte-level training each line keeps its newline.
-        """
-
-    def tallies(self) -> Tallies:
-        """What was seen and what was skipped. A text that comes in parts is counted when it has ended."""
-
-    def distinct(self) -> int:
-        """How many different words there are."""
-
-    def memory(self) -> int:
-        """About how many bytes the words take."""
-
-    def drain(self) -> Words:
-        """Return all words and forget them; the tallies stay."""
-
-    # --- Of the SentencePiece family ---
-
-    def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
-        """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
-
-        This is for a pretokenizer that is a Python function. It cuts these sentences, and the parts, joined
-        by BOUNDARY, go to `add_prepared`. Tallies count a sentence in `prepare`, not in `add_prepared`.
-        """
-
-    def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
-        """Count sentences that `prepare` has prepared. They only need to be cut into words."""
-
-    # --- Of byte-level models ---
-
-    def add_part(self, data: bytes, threads: int = 1) -> None:
-        """Count the next part of one text. Parts end anywhere, even inside a character."""
-
-    def end_text(self, threads: int = 1) -> None:
-        """End the text whose parts were given to `add_part`."""
+Counter: TypeAlias = "WordCounter | _CoreCounter"
+"""Turns text into words with counts. `WordCounter` says what the methods of both do."""
 
 
 def make_counter(spec: CountSpec | ByteCountSpec) -> Counter:

@@ -151,7 +151,10 @@ def can_join(a: str, b: str, limits: PieceLimits) -> bool:
 
 
 class WordCounter:
-    """Counts words, for both families. `cpbpe.engine.training.Counter` describes the methods."""
+    """Turns text into words with counts, for both families. Texts are bytes that may be invalid UTF-8.
+
+    There is one thread, whatever `threads` says.
+    """
 
     def __init__(self, ordered: bool = False) -> None:
         self._words: Multiset[bytes] = Multiset()
@@ -162,22 +165,39 @@ class WordCounter:
         self._skipped = {reason: Skipped() for reason in SKIP_REASONS}
 
     def add(self, texts: Sequence[bytes], counts: Sequence[int] | None = None, threads: int = 1) -> None:
+        """Count texts, each once or `counts` times (1 to 2**63 - 1)."""
         for text, count in zip(texts, counts or [1] * len(texts), strict=True):
             prepared = self._prepare(text)
             if prepared is not None:
                 self._count(prepared, count)
 
+    def add_block(self, data: bytes, threads: int = 1) -> None:
+        r"""Count the lines of a part of a file, split at \n only. Lines are whole; the last may lack its \n.
+
+        In byte-level training each line keeps its newline.
+        """
+        raise NotImplementedError
+
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
+        """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
+
+        This is for a pretokenizer that is a Python function (not for byte-level models). It cuts these
+        sentences, and the parts, joined by BOUNDARY, go to `add_prepared`. Tallies count a sentence in
+        `prepare`, not in `add_prepared`.
+        """
         return [self._prepare(sentence) for sentence in sentences]
 
     def add_prepared(self, sentences: Sequence[bytes], counts: Sequence[int] | None = None) -> None:
+        """Count sentences that `prepare` has prepared. They only need to be cut into words."""
         for sentence, count in zip(sentences, counts or [1] * len(sentences), strict=True):
             self._count(sentence, count)
 
     def add_part(self, data: bytes, threads: int = 1) -> None:
+        """Count the next part of one text. Parts end anywhere, even inside a character."""
         self._parts = [*(self._parts or []), data]
 
     def end_text(self, threads: int = 1) -> None:
+        """End the text whose parts were given to `add_part`."""
         if self._parts is not None:
             text, self._parts = b"".join(self._parts), None
             if text:
@@ -186,15 +206,19 @@ class WordCounter:
                 self._sentences += 1
 
     def tallies(self) -> Tallies:
+        """What was seen and what was skipped. A text that comes in parts is counted when it has ended."""
         return Tallies(self._sentences, self._bytes, dict(self._skipped), self._broken)
 
     def distinct(self) -> int:
+        """How many different words there are."""
         return len(self._words)
 
     def memory(self) -> int:
+        """About how many bytes the words take."""
         return 200 * len(self._words)
 
     def drain(self) -> Words:
+        """Return all words and forget them; the tallies stay."""
         words = pack(self._words, self._firsts)
         self._words.clear()
         if self._firsts is not None:

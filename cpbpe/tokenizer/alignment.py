@@ -32,7 +32,7 @@ def align_batch(
 ) -> list[Encoding]:
     """The same for many texts."""
     chars = None if unit is None else checked_unit(unit, "") == "char"
-    aligned = plan.encoder.align_batch(texts, threads, chars, False, plan.dropout)
+    aligned = plan.encoder.align_batch(texts, threads, chars, plan.dropout)
     return [
         _encoding(facts, plan, ids, pieces, spans, text, checked_unit(unit, text))
         for text, (ids, pieces, spans) in zip(texts, aligned, strict=True)
@@ -42,7 +42,7 @@ def align_batch(
 def align_arrays(plan: EncodePlan, texts: list[Text], threads: int, unit: Unit | None) -> Ragged:
     """The ids of many texts as arrays, with their spans."""
     chars = None if unit is None else checked_unit(unit, "") == "char"
-    ids, offsets, spans, _ = plan.encoder.align_arrays(texts, threads, chars, plan.dropout)
+    ids, offsets, spans = plan.encoder.align_arrays(texts, threads, chars, plan.dropout)
     lengths = [_length(text, checked_unit(unit, text)) for text in texts] if plan.back else None
     return plan.finish_ragged(Ragged(ids, offsets, spans), lengths)
 

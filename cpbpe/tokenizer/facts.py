@@ -155,8 +155,11 @@ class ModelFacts:
 
     def find(self, piece: bytes) -> int | None:
         """The id of a piece as sentencepiece finds it, or of an added token; None if there is none."""
-        id = self.engine.find(piece)
-        return self.special.find(piece) if id is None and self.special.added else id
+        id, added = self.engine.find(piece), self.special.added
+        if id is not None or not added:
+            return id
+        text = text_of(piece)
+        return added.get(text) if text.encode() == piece else None  # (no added token is not UTF-8)
 
     def piece(self, id: int) -> str:
         """The piece, or the added token, of an id that is in use."""
@@ -204,13 +207,6 @@ class ModelFacts:
         for id, text in special.shown_by_default.items():
             table[id] = text.encode()
         return table
-
-    @kept
-    def pieces(self) -> list[str]:
-        """The piece or added token of every id, with U+FFFD for bytes that are not UTF-8."""
-        engine, special = self.engine, self.special
-        pieces = [text_of(engine.piece(id)) for id in range(engine.size)]
-        return pieces + [special.texts.get(id, "") for id in range(engine.size, special.size)]
 
     # --- For texts that are cut, or arrive in parts -------------------------------------------------
 

@@ -290,8 +290,8 @@ class _Joining:
         beside = self._beside
         roles = {**own.roles, **beside.roles}
         ids = special_ids(self._engine, special.added)
-        eos = roles.get("eos") or self._text(ids[_PLACES["eos"]], special)
-        stops = dict.fromkeys(self._text(id, special) for id in beside.stops)
+        eos = roles.get("eos") or _name(self._engine, special, ids[_PLACES["eos"]])
+        stops = dict.fromkeys(_name(self._engine, special, id) for id in beside.stops)
         for number, stop in enumerate((text for text in stops if text is not None and text != eos), 1):
             roles["stop" if number == 1 else f"stop_{number}"] = stop
         own_ids = self._engine.specials  # what the model itself says is left out
@@ -304,7 +304,7 @@ class _Joining:
             text = beside.roles.get(end)
             if options.get(f"add_{end}") and (
                 ids[_PLACES[end]] is None
-                or (text is not None and text != self._text(ids[_PLACES[end]], special))
+                or (text is not None and text != _name(self._engine, special, ids[_PLACES[end]]))
             ):
                 del options[f"add_{end}"]
                 self._conflict(
@@ -318,10 +318,12 @@ class _Joining:
             own, options=options, roles=roles, chat_templates=beside.chat_templates or own.chat_templates
         )
 
-    def _text(self, id: int | None, special: SpecialTokens) -> str | None:
-        if id is None:
-            return None
-        return text_of(self._engine.piece(id)) if 0 <= id < self._engine.size else special.texts.get(id)
+
+def _name(engine: Engine, special: SpecialTokens, id: int | None) -> str | None:
+    """The piece or added token of an id; None if the id is not in use."""
+    if id is None:
+        return None
+    return text_of(engine.piece(id)) if 0 <= id < engine.size else special.texts.get(id)
 
 
 def _compared(facts: ModelFacts, folder: str) -> list[str]:
@@ -340,9 +342,7 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ["the tokenizer.json beside the model is not one of a BPE model; the model is read"]
     for id in sorted({*range(facts.engine.size), *ids}):
-        piece = (
-            text_of(facts.engine.piece(id)) if 0 <= id < facts.engine.size else facts.special.texts.get(id)
-        )
+        piece = _name(facts.engine, facts.special, id)
         other = ids.get(id)
         if other is not None and other.removeprefix("\0") != piece and other != piece:
             shown = "none" if piece is None else repr(piece)

@@ -22,26 +22,23 @@ DisallowedSpecial = Collection[str] | Literal["raise"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class EncodeOptions(TypedDict, total=False):
-    """What every way of encoding takes. ENCODE says what each means."""
-
-    add_bos: bool
-    add_eos: bool
-    reverse: bool
-    prefix_space: bool | None
-    allowed_special: AllowedSpecial
-    disallowed_special: DisallowedSpecial
-    prefix_after_special: bool
-    alpha: float
-    seed: int | None
-
-
 class FileOptions(TypedDict, total=False):
     """The options of encoding that a file can ask for."""
 
     add_bos: bool
     add_eos: bool
     prefix_after_special: bool
+
+
+class EncodeOptions(FileOptions, total=False):
+    """What every way of encoding takes. ENCODE says what each means."""
+
+    reverse: bool
+    prefix_space: bool | None
+    allowed_special: AllowedSpecial
+    disallowed_special: DisallowedSpecial
+    alpha: float
+    seed: int | None
 
 
 class DecodeOptions(TypedDict, total=False):

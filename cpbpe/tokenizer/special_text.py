@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cpbpe.checks import checked_text, refuse_single, refuse_unordered
 from cpbpe.engine.ends import Dropout, Ends, between, reseeded
 from cpbpe.lazy import importing
-from cpbpe.model.piece_type import PieceType
 from cpbpe.reference.merging import mixed
 from cpbpe.text.utf8 import character_positions, text_of
 from cpbpe.tokenizer.special_tokens import FoundToken, Row, SpecialFinder, SpecialTokens, engine_at
 from cpbpe.tokenizer.special_tokens import as_bytes as bytes_of
 
 if TYPE_CHECKING:
-    from cpbpe.engine.protocol import Aligned, AlignedArrays, Engine, Ids, Places, Span, Text
+    from cpbpe.engine.protocol import Aligned, Engine, Ids, Places, Span, Text
     from cpbpe.tokenizer.encoding import Part
 
 Result = TypeVar("Result")
@@ -67,11 +66,13 @@ class SpecialEncoder:
         row = self.split(text)
         if len(row) == 1:
             return self.first.encode(text, ends, dropout)
-        ids = self.encode_row(row) if dropout is None else self.align_row(row, False, dropout)[0]
+        ids = self.encode_row(row, dropout)
         return ids if ends is None else between(ids, *ends)
 
-    def encode_row(self, row: Row) -> list[int]:
+    def encode_row(self, row: Row, dropout: Dropout | None) -> list[int]:
         """The ids of a text in segments."""
+        if dropout is not None:
+            return self.align_row(row, False, dropout)[0]
         ids: list[int] = []
         engines = self._engines_of(row)
         for part in row:
@@ -104,12 +105,10 @@ class SpecialEncoder:
                 encoder = after if part in special else self
             elif part:
                 row = encoder.split(part)
-                if dropout is None:
-                    ids += encoder.encode_row(row)
-                else:
-                    alpha, seed = dropout
-                    own = mixed(mixed(seed) ^ number << 32) if number else seed
-                    ids += encoder.align_row(row, False, (alpha, own))[0]
+                own = dropout
+                if dropout is not None and number:
+                    own = (dropout[0], mixed(mixed(dropout[1]) ^ number << 32))
+                ids += encoder.encode_row(row, own)
                 encoder = after if len(row) > 1 and not row[-1] else self  # it ends with a special token
         return ids
 
@@ -119,13 +118,11 @@ class SpecialEncoder:
             return self.first.encode_array(text, threads, ends)
         with importing:
             import numpy as np
-        engines = self._engines_of(row)
-        parts = [
-            np.array([part.id], np.uint32)
-            if isinstance(part, FoundToken)
-            else next(engines).encode_array(part, threads)
-            for part in row
-        ]
+
+        def encode(engine: Engine, segments: list[Text]) -> Iterable[Ids]:
+            return [engine.encode_array(segment, threads) for segment in segments]
+
+        [parts] = self._parts([row], encode, lambda id: np.array([id], np.uint32))
         return _joined(parts, ends)
 
     def encode_pieces(self, text: Text, dropout: Dropout | None = None) -> list[str]:
@@ -134,14 +131,12 @@ class SpecialEncoder:
             return self.first.encode_pieces(text, None, dropout)
         if dropout is not None:
             return self.align_row(row, False, dropout)[1]
-        pieces: list[str] = []
-        engines = self._engines_of(row)
-        for part in row:
-            if isinstance(part, FoundToken):
-                pieces.append(self.spell(part.id).decode())
-            else:
-                pieces += next(engines).encode_pieces(part)
-        return pieces
+        [parts] = self._parts(
+            [row],
+            lambda engine, segments: map(engine.encode_pieces, segments),
+            lambda id: [self._spelled(id)],
+        )
+        return [*chain.from_iterable(parts)]
 
     def count(self, text: Text) -> int:
         row = self.split(text)
@@ -167,8 +162,8 @@ class SpecialEncoder:
             length = len(data)
             columns: Aligned
             if isinstance(part, FoundToken):
-                piece = self.spell(part.id)
-                columns = ([part.id], [piece if as_bytes else piece.decode()], [(0, length)])
+                piece = self._spelled(part.id)
+                columns = ([part.id], [piece.encode() if as_bytes else piece], [(0, length)])
             else:
                 own = dropout
                 if dropout is not None and position:
@@ -180,10 +175,10 @@ class SpecialEncoder:
             at += length
         return aligned
 
-    def spell(self, id: int) -> bytes:
+    def _spelled(self, id: int) -> str:
         """The text of a token, by its id."""
         assert self.finder is not None
-        return self.finder.texts[id].encode()
+        return self.finder.texts[id]
 
     # --- Many texts -------------------------------------------------------------------------------
 
@@ -221,22 +216,21 @@ class SpecialEncoder:
         texts: list[Text],
         threads: int,
         chars: bool | None,
-        as_bytes: bool = False,
         dropout: Dropout | None = None,
     ) -> list[Aligned]:
         """Texts with special tokens are encoded one by one, because their segments depend on each other."""
         if all(len(self.split(text)) == 1 for text in texts):
-            return self.first.align_batch(texts, threads, chars, as_bytes, dropout)
+            return self.first.align_batch(texts, threads, chars, dropout)
         return [
             self.align(
-                text, isinstance(text, str) if chars is None else chars, as_bytes, reseeded(dropout, number)
+                text, isinstance(text, str) if chars is None else chars, False, reseeded(dropout, number)
             )
             for number, text in enumerate(texts)
         ]
 
     def align_arrays(
         self, texts: list[Text], threads: int, chars: bool | None, dropout: Dropout | None = None
-    ) -> AlignedArrays:
+    ) -> tuple[Ids, Places, Places]:
         """The same as arrays."""
         with importing:
             import numpy as np
@@ -245,41 +239,23 @@ class SpecialEncoder:
             return self.first.align_arrays(texts, threads, chars, dropout)
         # The seed of a text depends on its index, and the plain texts alone would have other indexes.
         plain = [text for text, row in zip(texts, rows, strict=True) if len(row) == 1 and dropout is None]
-        aligned = iter(_rows_of(self.first.align_arrays(plain, threads, chars)))
-        parts = [
-            next(aligned)
-            if len(row) == 1 and dropout is None
-            else self._align_array(text, row, chars, reseeded(dropout, number))
-            for number, (text, row) in enumerate(zip(texts, rows, strict=True))
-        ]
-        offsets = np.cumsum([0, *(len(ids) for ids, _, _ in parts)], dtype=np.int64)
+        ids, offsets, spans = self.first.align_arrays(plain, threads, chars)
+        aligned = (slice(begin, end) for begin, end in pairwise(offsets.tolist()))
+        made: list[tuple[Ids, Places]] = []
+        for number, (text, row) in enumerate(zip(texts, rows, strict=True)):
+            if len(row) == 1 and dropout is None:
+                place = next(aligned)
+                made.append((ids[place], spans[place]))
+                continue
+            own, _, places = self.align_row(row, True, reseeded(dropout, number))
+            if isinstance(text, str) if chars is None else chars:
+                places = _in_characters(text, places)
+            made.append((np.array(own, np.uint32), np.array(places, np.int64).reshape(-1, 2)))
         return (
-            np.concatenate([ids for ids, _, _ in parts]),
-            offsets,
-            np.concatenate([spans for _, spans, _ in parts]),
-            [
-                (at + begin, piece)
-                for (_, _, unknown), begin in zip(parts, offsets[:-1].tolist(), strict=True)
-                for at, piece in unknown
-            ],
+            np.concatenate([ids for ids, _ in made]),
+            np.cumsum([0, *(len(ids) for ids, _ in made)], dtype=np.int64),
+            np.concatenate([spans for _, spans in made]),
         )
-
-    def _align_array(
-        self, text: Text, row: Row, chars: bool | None, dropout: Dropout | None
-    ) -> tuple[Ids, Places, list[tuple[int, bytes]]]:
-        """The ids of one text, their spans, and the unknown pieces with their positions."""
-        with importing:
-            import numpy as np
-        ids, pieces, spans = self.align_row(row, True, dropout)
-        if isinstance(text, str) if chars is None else chars:
-            spans = _in_characters(text, spans)
-        engine = self.first
-        unknown = [
-            (at, pieces[at])
-            for at, id in enumerate(ids)
-            if id < engine.size and engine.kind(id) == PieceType.UNKNOWN
-        ]
-        return np.array(ids, np.uint32), np.array(spans, np.int64).reshape(-1, 2), unknown
 
     def _parts(
         self,
@@ -326,18 +302,6 @@ def _joined(parts: list[Ids], ends: Ends | None) -> Ids:
         import numpy as np
     first, last = ([] if id is None else [np.array([id], np.uint32)] for id in (front, back))
     return np.concatenate([*first, *parts, *last])
-
-
-def _rows_of(aligned: AlignedArrays) -> Iterator[tuple[Ids, Places, list[tuple[int, bytes]]]]:
-    """The arrays of many texts, text by text."""
-    ids, offsets, spans, unknown = aligned
-    at = 0
-    for begin, end in pairwise(offsets.tolist()):
-        own = []
-        while at < len(unknown) and unknown[at][0] < end:
-            own.append((unknown[at][0] - begin, unknown[at][1]))
-            at += 1
-        yield ids[begin:end], spans[begin:end], own
 
 
 class SpecialDecoder:

@@ -132,11 +132,6 @@ class SpecialTokens:
             if id >= engine.size or engine.kind(id) == PieceType.CONTROL or text in names
         }
 
-    def find(self, token: bytes) -> int | None:
-        """The id of an added token; None for other bytes, among them all that are not UTF-8."""
-        text = text_of(token)
-        return self.added.get(text) if text.encode() == token else None
-
     def id_of(self, text: str) -> int:
         """The id of a special token."""
         id = self.ids.get(text, self.plain.get(text))

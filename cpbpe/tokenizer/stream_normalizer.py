@@ -57,11 +57,11 @@ class Shape:
         self.run = re.compile(rb"[%b]+(?=[\0-\x7f])" % re.escape(plain)) if plain else None
 
 
-def copied(stream: T) -> T:
-    """A copy of an object that has slots."""
+def copied(stream: T, **changes: object) -> T:
+    """A copy of an object that has slots, with changes."""
     new = object.__new__(type(stream))
     for name in type(stream).__slots__:  # type: ignore[attr-defined]
-        setattr(new, name, getattr(stream, name))
+        setattr(new, name, changes.get(name, getattr(stream, name)))
     return new
 
 
@@ -87,9 +87,7 @@ class StreamNormalizer:
 
     def copy(self) -> StreamNormalizer:
         """A copy in the same state."""
-        new = copied(self)
-        new._held = self._held.copy()
-        return new
+        return copied(self, _held=self._held.copy())
 
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
         """The next part of the normalized text.

@@ -143,9 +143,7 @@ class StreamEncoder(_Stream):
 
     def copy(self) -> StreamEncoder:
         """A second stream that continues from here."""
-        new = copied(self)
-        new._segment = self._segment.copy()
-        return new
+        return copied(self, _segment=self._segment.copy())
 
     def _push(self, data: bytes, whole: bool, final: bool) -> list[int]:
         """The ids that more text makes certain, special tokens included. `whole`: the text was str."""
@@ -249,10 +247,8 @@ class _Segment:
             self._engine = facts.engine.variant(raw=True)
 
     def copy(self) -> _Segment:
-        new = copied(self)
-        new._held = self._held.copy()
-        new._normalizer = self._normalizer and self._normalizer.copy()
-        return new
+        normalizer = self._normalizer and self._normalizer.copy()
+        return copied(self, _held=self._held.copy(), _normalizer=normalizer)
 
     def push(self, data: bytes, whole: bool) -> list[int]:
         """The ids that more text makes certain. `whole`: it is not cut inside a character."""

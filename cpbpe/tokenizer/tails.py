@@ -129,7 +129,7 @@ class Tail:
                 text[front.size :] + rest for front, rest in zip(fronts, some, strict=True)
             ]
             sizes = np.array([front.size for front in fronts])
-            ids, offsets, spans, _ = self._engine.align_arrays(texts, 1, False)
+            ids, offsets, spans = self._engine.align_arrays(texts, 1, False)
             is_before = spans[:, 0] < np.repeat(self._end - sizes, np.diff(offsets))
             count = np.concatenate(([0], np.cumsum(is_before)))[offsets]  # those before each text
             stops = offsets[:-1] + np.diff(count)
@@ -271,7 +271,7 @@ class Tail:
 
 def _aligned(engine: Engine, texts: Sequence[bytes | str], chars: bool = False) -> _Aligned:
     """The ids of texts, and where each begins."""
-    ids, places, spans, _ = engine.align_arrays([*texts], 1, chars)
+    ids, places, spans = engine.align_arrays([*texts], 1, chars)
     return [
         (ids[begin:end].tolist(), spans[begin:end, 0].tolist()) for begin, end in pairwise(places.tolist())
     ]

@@ -220,11 +220,8 @@ class Model:
     def _texts(self) -> list[tuple[int, str]]:
         """All pieces in lower case."""
         facts = self.tok.facts
-        added = [(id, text.casefold()) for id, text in facts.special.texts.items() if id >= facts.engine.size]
-        return [
-            *((id, piece.casefold()) for id, piece in enumerate(facts.pieces[: facts.engine.size])),
-            *added,
-        ]
+        ids = [*range(facts.engine.size), *(id for id in facts.special.texts if id >= facts.engine.size)]
+        return [(id, facts.piece(id).casefold()) for id in ids]
 
 
 def models_of(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer) -> list[Model]:

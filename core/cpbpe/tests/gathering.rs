@@ -122,23 +122,22 @@ fn the_spans_are_those_of_the_texts() {
             let inputs: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), true)).collect();
             for dropout in [None, Some(Dropout { alpha: 0.3, seed: 7 })] {
                 let options = AlignOptions { characters: None, dropout };
-                let (mut ids, mut spans, mut lengths, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+                let (mut ids, mut spans, mut lengths, mut unknown) = (Vec::new(), Vec::new(), Vec::new(), 0);
                 for (i, &input) in inputs.iter().enumerate() {
                     let dropout = dropout.map(|dropout| Dropout { seed: dropout.seed + i as u64, ..dropout });
                     let one = engine.align(input, AlignOptions { dropout, ..options }, NO_CHECK).unwrap();
-                    unknown.extend(one.unknown.into_iter().map(|(at, text)| (ids.len() + at, text)));
+                    unknown += one.unknown.len();
                     lengths.push(one.ids.len());
                     ids.extend(one.ids);
                     spans.extend(one.spans);
                 }
-                assert_eq!(unknown.is_empty(), byte_fallback || size == 0);
+                assert_eq!(unknown == 0, byte_fallback || size == 0);
                 for (threads, share) in WAYS {
                     let mut room = Room::new(true);
                     let found = engine
                         .gather_batch(&inputs[..], threads, Wanted::Spans(options), NO_CHECK, room.share(share))
                         .unwrap();
                     assert_eq!(found.lengths, lengths);
-                    assert!(found.unknown == unknown);
                     let (some_ids, some_spans) = room.all(&found);
                     assert!(some_ids == ids && some_spans == spans, "{byte_fallback} {size} {threads} {share}");
                     if size > 1000 {

@@ -375,14 +375,13 @@ impl Engine {
         self.tokens(py, &aligned, 0, aligned.ids.len(), &aligned.unknown, as_bytes)
     }
 
-    #[pyo3(signature = (texts, threads, chars, as_bytes = false, dropout = None))]
+    #[pyo3(signature = (texts, threads, chars, dropout = None))]
     fn align_batch<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyList>,
         threads: usize,
         chars: Option<bool>,
-        as_bytes: bool,
         dropout: Option<Chance>,
     ) -> PyResult<Bound<'py, PyList>> {
         let kept = items_of(texts)?;
@@ -398,7 +397,7 @@ impl Engine {
             let (mut begin, mut unknown) = (0, &part.unknown[..]);
             for length in &part.lengths {
                 let end = begin + length;
-                aligned.push(self.tokens(py, &part, begin, end, unknown, as_bytes)?);
+                aligned.push(self.tokens(py, &part, begin, end, unknown, false)?);
                 unknown = &unknown[unknown.iter().take_while(|(place, _)| *place < end).count()..];
                 begin = end;
             }
@@ -424,10 +423,7 @@ impl Engine {
                 run(py, DETACH, |check| self.engine.gather_batch(texts, threads, Wanted::Spans(options), check, make))?;
             let (ids, spans) = (room.ids(py, &all, threads)?, room.spans(py, &all, threads)?);
             let offsets = arrays::offsets(py, texts.count(), all.lengths.into_iter())?;
-            let unknown = list(py, all.unknown.into_iter(), |(at, text)| {
-                tuple(py, [int(py, at)?.into_any(), bytes(py, &text)?.into_any()])
-            })?;
-            tuple(py, [ids, offsets.into_any(), spans, unknown.into_any()])
+            tuple(py, [ids, offsets.into_any(), spans])
         })
     }
 

@@ -49,19 +49,14 @@ impl<'p> Place<'p> {
     }
 }
 
-/// A token of the UNKNOWN piece: its index in the ids, and the text that is unknown.
-pub type Unknown = (usize, Vec<u8>);
-
 /// The ids of some texts: those in the place, then those of the runs that did not fit there.
 pub struct GatheredTexts {
     /// How many ids, and spans if they are asked for, are in the place.
     pub placed: usize,
-    /// The runs that did not fit. Their lengths and unknown texts have been taken out.
+    /// The runs that did not fit. Their lengths have been taken out.
     pub rest: Vec<EncodedTexts>,
     /// How many ids each text has.
     pub lengths: Vec<usize>,
-    /// The tokens of the UNKNOWN piece, if spans are asked for.
-    pub unknown: Vec<Unknown>,
 }
 
 /// The result of a run, and where to copy it.
@@ -132,24 +127,15 @@ fn copy(tasks: Vec<Task>) -> Vec<EncodedTexts> {
     tasks.into_iter().map(copy).collect()
 }
 
-/// What is kept of a run besides its ids: how many ids each text has, and the unknown ones.
-type Summary = (Vec<usize>, Vec<Unknown>);
-
-/// The summary of all texts, from the summaries of the runs, each with its first text.
-fn summary(texts: usize, mut runs: Vec<(usize, Summary)>) -> Result<Summary, Halt> {
+/// How many ids each of all texts has, from those of the runs, each with its first text.
+fn joined_lengths(texts: usize, mut runs: Vec<(usize, Vec<usize>)>) -> Result<Vec<usize>, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let mut lengths = with_room(texts)?;
-    let mut unknown = with_room(runs.iter().map(|(_, (_, unknown))| unknown.len()).sum())?;
-    let mut before = 0;
-    for (_, (some, parts)) in runs {
-        unknown.extend(parts.into_iter().map(|(at, text)| (before + at, text)));
-        before += some.iter().sum::<usize>();
-        lengths.extend(some);
-    }
-    Ok((lengths, unknown))
+    lengths.extend(runs.into_iter().flat_map(|(_, some)| some));
+    Ok(lengths)
 }
 
-/// Collects the summaries of runs, and makes the place.
+/// Collects the lengths of the texts of runs, and makes the place.
 struct Collector<'a, 'p, T: ?Sized, A> {
     texts: &'a T,
     runs: &'a Mutex<Runs<'p>>,
@@ -158,20 +144,19 @@ struct Collector<'a, 'p, T: ?Sized, A> {
     /// How many bytes all texts have, how many bytes the finished ones have, and how many ids these have.
     bytes: [usize; 2],
     ids: usize,
-    summaries: Vec<(usize, Summary)>,
+    lengths: Vec<(usize, Vec<usize>)>,
 }
 
-impl<'p, T, A> Consumer<Summary> for Collector<'_, 'p, T, A>
+impl<'p, T, A> Consumer<Vec<usize>> for Collector<'_, 'p, T, A>
 where
     T: Texts + ?Sized,
     A: FnOnce(usize) -> Option<Place<'p>>,
 {
-    fn take(&mut self, first: usize, summary: Summary) -> bool {
+    fn take(&mut self, first: usize, lengths: Vec<usize>) -> bool {
         let [all, done] = &mut self.bytes;
-        let lengths = &summary.0;
         *done += size_of(self.texts, first..first + lengths.len());
         self.ids += lengths.iter().sum::<usize>();
-        self.summaries.push((first, summary));
+        self.lengths.push((first, lengths));
         if *done >= *all / SAMPLE {
             if let Some(allocate) = self.allocate.take() {
                 // (A sixteenth more, because texts differ.)
@@ -210,7 +195,8 @@ impl Engine {
         let encode = |texts: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut run = lock(&runs).spare.pop().unwrap_or_default();
             self.append_run(all, texts.clone(), wanted, check, scratch, &mut run)?;
-            let summary = (take(&mut run.lengths), take(&mut run.unknown));
+            let lengths = take(&mut run.lengths);
+            run.unknown = Vec::new(); // (nobody asks for the texts of many unknown tokens)
             let tasks = {
                 let mut runs = lock(&runs);
                 runs.put(texts, run);
@@ -218,16 +204,16 @@ impl Engine {
             };
             let spare = copy(tasks);
             lock(&runs).spare.extend(spare);
-            Ok(summary)
+            Ok(lengths)
         };
         let (bytes, allocate) = ([size(texts), 0], Some(allocate));
-        let mut collector = Collector { texts, runs: &runs, allocate, bytes, ids: 0, summaries: Vec::new() };
+        let mut collector = Collector { texts, runs: &runs, allocate, bytes, ids: 0, lengths: Vec::new() };
         self.in_runs(texts, threads, check, encode, &mut collector)?;
-        let (lengths, unknown) = summary(texts.count(), collector.summaries)?;
+        let lengths = joined_lengths(texts.count(), collector.lengths)?;
         let Runs { placed, waiting, ready, .. } = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
         copy(ready.into_iter().map(|(_, copy)| copy).collect());
         let rest = waiting.into_values().map(|(_, _, run)| run).collect();
-        Ok(GatheredTexts { placed, rest, lengths, unknown })
+        Ok(GatheredTexts { placed, rest, lengths })
     }
 }
 
@@ -235,9 +221,9 @@ impl Engine {
 fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<GatheredTexts, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let mut parts = with_room(runs.len())?;
-    parts.extend(runs.iter_mut().map(|(first, run)| (*first, (take(&mut run.lengths), take(&mut run.unknown)))));
-    let (lengths, unknown) = summary(texts, parts)?;
-    Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run).collect(), lengths, unknown })
+    parts.extend(runs.iter_mut().map(|(first, run)| (*first, take(&mut run.lengths))));
+    let lengths = joined_lengths(texts, parts)?;
+    Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run).collect(), lengths })
 }
 
 // --- Joining -------------------------------------------------------------------------------------
