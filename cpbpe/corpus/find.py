@@ -107,7 +107,11 @@ def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
     for file in _once(candidates, found):
         _check_readable(file)
         what = None if any_text else named_as_no_text(file, column_named)
-        what = what or _not_text(file)
+        if what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
+            with open(file, "rb") as opened:
+                what = is_no_text(opened.read(HEAD_BYTES))
+            if what is not None and what.startswith(BINARY):
+                what = BINARY  # (without advice, because nobody named this file)
         if what is None:
             found.files.append(file)
         else:
@@ -119,15 +123,6 @@ def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
             why = f" ({len(found.left_out):,} left out; the first, {file!r}, {what})"
         raise CorpusError(f"the directory {path!r} holds no text file{why}; give another one, or a glob")
     return found
-
-
-def _not_text(path: str) -> str | None:
-    """What a file in a directory is if it is not text; None for text, compressed files, Parquet and Arrow."""
-    if path.lower().endswith(COMPRESSED) or format_of(path) in FOR_PYARROW:
-        return None
-    with open(path, "rb") as file:
-        what = is_no_text(file.read(HEAD_BYTES))
-    return BINARY if what is not None and what.startswith(BINARY) else what
 
 
 def _check_exists(path: str) -> None:

@@ -121,7 +121,7 @@ class _Collector:
 
     def add(self, block: DocumentBlock, as_lines: bool = False) -> None:
         """Take the documents of a block; with `as_lines` as they are: what is in them is counted later."""
-        # 1. What an earlier run has taken.
+        # 1. What an earlier run has taken. Its last document must not have changed.
         seen, end = 0, block.first - 1 + block.count
         if block.file == self._file:
             seen = min(block.count, self._record - (block.first - 1))
@@ -129,7 +129,12 @@ class _Collector:
         else:
             self._missing = 0
         if seen and not self._missing and not block.absent:  # (a null differs from an empty text)
-            self._check_last(block.texts[:seen])
+            last = next(filter(None, reversed(block.texts[:seen])), None)
+            if last is not None and zlib.crc32(last) != self._last_crc:
+                raise CorpusError(
+                    "the texts are not those of the run that was interrupted; give the same ones in the same "
+                    "order, or begin again in another folder"
+                )
         if seen == block.count:
             return
         # 2. The others.
@@ -161,15 +166,6 @@ class _Collector:
             raise CorpusError(
                 f"the source ends {self._missing:,} records before the place where the run was interrupted; "
                 f"give the same one, or begin again in another folder"
-            )
-
-    def _check_last(self, taken: list[bytes]) -> None:
-        """Raise an error if the last document that an earlier run took is among these, and has changed."""
-        last = next((text for text in reversed(taken) if text), None)
-        if last is not None and zlib.crc32(last) != self._last_crc:
-            raise CorpusError(
-                "the texts are not those of the run that was interrupted; give the same ones in the same "
-                "order, or begin again in another folder"
             )
 
     def is_full(self) -> bool:

@@ -229,7 +229,26 @@ class Counting:
         if self._sample is None:
             self.count(block)
             return True
-        return self._choose(block, self._sample)
+        sentences = block.as_sentences()
+        if block.lines is None or not is_valid_utf8(block.lines):  # (no counter sees all of the block)
+            broken = sum(not is_valid_utf8(sentence) for sentence in sentences)
+            if broken:
+                self.broken.add(block, broken)
+        for index, sentence in enumerate(sentences):
+            size = len(sentence) + (block.left_away if index == 0 else 0)
+            self._sentences += 1
+            self._bytes += size
+            reason = skip_reason(sentence, self._longest)
+            if reason is not None and (reason != "reserved" or self._reserved):
+                skipped = self._skipped.get(reason, LeftOut())
+                examples = skipped.examples
+                if len(examples) < EXAMPLES:
+                    text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
+                    examples = (*examples, Example(block.where(index), text))
+                self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + size, examples)
+            elif not self._sample.offer(sentence, block.counts[index] if block.counts else 1):
+                return False
+        return True
 
     def sampled(self) -> list[Block]:
         """The chosen sentences, to be counted."""
@@ -301,31 +320,6 @@ class Counting:
         )
         # Both include the chosen sentences, which were read only once.
         return replace(sampling + counted, sentences=sampling.sentences, bytes=sampling.bytes)
-
-    def _choose(self, block: Block, sample: Sample) -> bool:
-        sentences = block.as_sentences()
-        if block.lines is None or not is_valid_utf8(block.lines):  # (no counter sees all of the block)
-            broken = sum(not is_valid_utf8(sentence) for sentence in sentences)
-            if broken:
-                self.broken.add(block, broken)
-        for index, sentence in enumerate(sentences):
-            size = len(sentence) + (block.left_away if index == 0 else 0)
-            self._sentences += 1
-            self._bytes += size
-            reason = skip_reason(sentence, self._longest)
-            if reason is not None and (reason != "reserved" or self._reserved):
-                self._leave_out(reason, block, index, sentence, size)
-            elif not sample.offer(sentence, block.counts[index] if block.counts else 1):
-                return False
-        return True
-
-    def _leave_out(self, reason: str, block: Block, index: int, sentence: bytes, size: int) -> None:
-        skipped = self._skipped.get(reason, LeftOut())
-        examples = skipped.examples
-        if len(examples) < EXAMPLES:
-            text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
-            examples = (*examples, Example(block.where(index), text))
-        self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + size, examples)
 
     def _pretokenize(self, block: Block) -> None:
         assert self._pretokenizer is not None

@@ -145,13 +145,14 @@ class Reading:
                 yield f"              {example.where}: {_shown(example.text)}"
         if self.nulls:
             yield f"left out      {counted(self.nulls, 'record')} with null instead of a text"
-        if self.files_left_out:
-            names = ", ".join(self.files_left_out[:3]) + (", ..." if len(self.files_left_out) > 3 else "")
-            verb = "is" if len(self.files_left_out) == 1 else "are"
-            yield f"left out      {counted(len(self.files_left_out), 'file')} that {verb} not text: {names}"
-        if self.links_left_out:
-            names = ", ".join(self.links_left_out[:3]) + (", ..." if len(self.links_left_out) > 3 else "")
-            yield f"left out      {counted(len(self.links_left_out), 'link')} to what is read anyway: {names}"
+        verb = "is" if len(self.files_left_out) == 1 else "are"
+        for left_out, noun, why in (
+            (self.files_left_out, "file", f"that {verb} not text"),
+            (self.links_left_out, "link", "to what is read anyway"),
+        ):
+            if left_out:
+                names = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")
+                yield f"left out      {counted(len(left_out), noun)} {why}: {names}"
         if self.spilled_runs:
             parts = counted(self.spilled_runs, "part")
             yield f"on the disk   {parts} of the counts, {_size(self.spilled_bytes)}"
