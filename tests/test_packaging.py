@@ -143,3 +143,25 @@ def test_the_extra_that_stands_for_the_others() -> None:
     extras = PROJECT["optional-dependencies"]
     [everything] = extras["all"]
     assert re.fullmatch(r"cpbpe\[(.*)\]", everything)[1].split(",") == sorted(extras.keys() - NOT_IN_ALL)  # type: ignore[index]
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows(workflow: Path) -> None:
+    """Actions are pinned by commit, since a tag can be moved; nothing may write, except what publishes."""
+    text = workflow.read_text(encoding="utf-8")
+    for action in re.findall(r"uses: (.*)", text):
+        assert re.fullmatch(r"\$/\S+|[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
+    assert re.search(r"^permissions:\n  contents: read\n\n", text, re.MULTILINE)
+    before = text.partition("\n  publish:\n")[0]
+    assert not re.search(r": write|secrets\.", before)
+    for package in re.findall(r"pip install (.*)", text):
+        assert all("==" in word or "." in word for word in package.split() if word[0] not in "-"), package
+
+
+def test_one_pin_for_each_action() -> None:
+    """A newer version comes to all workflows at once."""
+    used = {action for path in WORKFLOWS for action in re.findall(r"uses: (\S+@.*)", path.read_text("utf-8"))}
+    assert len({action.partition("@")[0] for action in used}) == len(used) > 0
