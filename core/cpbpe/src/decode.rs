@@ -87,8 +87,7 @@ impl Decoder {
                 table.decode(&self.vocab, &ids[begin..end], other, self.beginning, false, check, &mut text)?;
                 if self.denormalizer.is_some() {
                     let text = self.denormalize(text, false, check)?;
-                    texts.blob.grow(text.len())?;
-                    texts.blob.extend_from_slice(&text);
+                    texts.blob.try_extend(&text)?;
                 } else {
                     texts.blob = text;
                 }
@@ -390,8 +389,7 @@ impl<'a> Text<'a> {
     fn add(&mut self, piece: PieceText) -> Result<(), Halt> {
         // 1. Bytes wait for the end of their run, and then make characters.
         if piece.kind == TextKind::Byte {
-            self.run.grow(1)?;
-            self.run.push(self.texts.blob[piece.begin as usize]);
+            self.run.try_push(self.texts.blob[piece.begin as usize])?;
             return Ok(());
         }
         self.end_run()?;
@@ -425,8 +423,7 @@ impl<'a> Text<'a> {
 
     #[inline]
     fn append(&mut self, text: &[u8], dropped: bool) -> Result<(), Halt> {
-        self.out.grow(text.len())?;
-        self.out.extend_from_slice(text);
+        self.out.try_extend(text)?;
         self.at_beginning = (!dropped || self.beginning.drops_all) && self.still_at_beginning();
         Ok(())
     }
@@ -437,8 +434,7 @@ impl<'a> Text<'a> {
             return Ok(());
         }
         if self.keep_invalid {
-            self.out.grow(self.run.len())?;
-            self.out.extend_from_slice(&self.run);
+            self.out.try_extend(&self.run)?;
         } else {
             utf8::repair_into(&self.run, self.out)?;
         }
@@ -474,14 +470,10 @@ pub struct DecodedSpans {
 impl DecodedSpans {
     /// Append a piece that stands for these bytes.
     fn add(&mut self, id: u32, surface: &[u8]) -> Result<(), Halt> {
-        self.text.grow(surface.len())?;
-        self.ids.grow(1)?;
-        self.spans.grow(1)?;
         let begin = self.text.len();
-        self.text.extend_from_slice(surface);
-        self.ids.push(id);
-        self.spans.push([begin as i64, self.text.len() as i64]);
-        Ok(())
+        self.text.try_extend(surface)?;
+        self.ids.try_push(id)?;
+        self.spans.try_push([begin as i64, self.text.len() as i64])
     }
 
     /// Append the BYTE pieces that wait for the end of their run. The last byte of a character stands for all of it,
@@ -534,11 +526,8 @@ struct Run {
 
 impl Run {
     fn add(&mut self, id: u32, byte: u8) -> Result<(), Halt> {
-        self.ids.grow(1)?;
-        self.bytes.grow(1)?;
-        self.ids.push(id);
-        self.bytes.push(byte);
-        Ok(())
+        self.ids.try_push(id)?;
+        self.bytes.try_push(byte)
     }
 }
 

@@ -187,12 +187,10 @@ pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>)
                 read.wrong = Some(begin);
                 return Ok(read);
             };
-            read.ids.grow(1)?;
-            read.ids.push(id);
+            read.ids.try_push(id)?;
         }
         if data.get(end) == Some(&b'\n') {
-            read.ends.grow(1)?;
-            read.ends.push(read.ids.len());
+            read.ends.try_push(read.ids.len())?;
         }
         begin = end + 1;
         if begin - checked >= STEP {
@@ -201,8 +199,7 @@ pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>)
         }
     }
     if data.last().is_some_and(|&byte| byte != b'\n') {
-        read.ends.grow(1)?;
-        read.ends.push(read.ids.len());
+        read.ends.try_push(read.ids.len())?;
     }
     Ok(read)
 }

@@ -17,19 +17,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Halt;
 use crate::watch::Check;
 
-/// A collection that can make room for more items, or fail.
-pub trait Grow {
+/// A vector that grows, or fails.
+pub trait Grow<T> {
     /// Make room for this many more items, or fail. Repeated growth takes linear time.
     fn grow(&mut self, more: usize) -> Result<(), Halt>;
+    /// Append an item, or fail.
+    fn try_push(&mut self, item: T) -> Result<(), Halt>;
+    /// Append copies of items, or fail.
+    fn try_extend(&mut self, items: &[T]) -> Result<(), Halt>
+    where
+        T: Copy;
 }
 
-impl<T> Grow for Vec<T> {
+impl<T> Grow<T> for Vec<T> {
     #[inline]
     fn grow(&mut self, more: usize) -> Result<(), Halt> {
         if self.capacity() - self.len() >= more {
             return Ok(());
         }
         grow_vec(self, more)
+    }
+
+    #[inline]
+    fn try_push(&mut self, item: T) -> Result<(), Halt> {
+        self.grow(1)?;
+        self.push(item);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, items: &[T]) -> Result<(), Halt>
+    where
+        T: Copy,
+    {
+        self.grow(items.len())?;
+        self.extend_from_slice(items);
+        Ok(())
     }
 }
 
@@ -38,14 +61,12 @@ fn grow_vec<T>(items: &mut Vec<T>, more: usize) -> Result<(), Halt> {
     items.try_reserve(more).map_err(|_| Halt::OutOfMemory)
 }
 
-impl<T> Grow for BinaryHeap<T> {
-    #[inline]
-    fn grow(&mut self, more: usize) -> Result<(), Halt> {
-        if self.capacity() - self.len() >= more {
-            return Ok(());
-        }
-        self.try_reserve(more).map_err(|_| Halt::OutOfMemory)
-    }
+/// Add an item to a heap, or fail.
+#[inline]
+pub fn push_to<T: Ord>(heap: &mut BinaryHeap<T>, item: T) -> Result<(), Halt> {
+    heap.try_reserve(1).map_err(|_| Halt::OutOfMemory)?;
+    heap.push(item);
+    Ok(())
 }
 
 /// An empty vector with room for exactly this many items.
@@ -73,11 +94,9 @@ pub fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, H
     Ok(list)
 }
 
-/// A copy of some bytes.
-pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Halt> {
-    let mut copy = with_room(bytes.len())?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
+/// A copy of some items.
+pub fn copied<T: Copy>(items: &[T]) -> Result<Vec<T>, Halt> {
+    collected(items.iter().copied())
 }
 
 /// Unsigned numbers.
@@ -284,9 +303,6 @@ mod tests {
         assert_eq!(items.grow(many), Err(Halt::OutOfMemory));
         assert_eq!(items.grow(usize::MAX), Err(Halt::OutOfMemory));
         // (`black_box` is needed because release builds do not allocate memory that nobody uses.)
-        let mut heap = black_box(BinaryHeap::<u64>::new());
-        assert_eq!(heap.grow(many), Err(Halt::OutOfMemory));
-        drop(black_box(heap));
         assert_eq!(black_box(zeros::<u64>(many)).err(), Some(Halt::OutOfMemory));
         assert_eq!(black_box(zeros::<u64>(usize::MAX)).err(), Some(Halt::OutOfMemory));
         assert_eq!(probe(isize::MAX as usize - 100), Err(Halt::OutOfMemory));

@@ -4,7 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyList, PyString, PyTuple};
 
-use cpbpe::memory::with_room;
+use cpbpe::memory::{collected, with_room};
 use cpbpe::watch::Check;
 use cpbpe::{DecodedSpans, Error};
 
@@ -162,8 +162,7 @@ impl<'py> Given<'py> {
             Given::Ids(ids) => run(py, ids.len(), |check| if_known(of_ids(ids, check))),
             Given::Pieces(pieces) => {
                 let Ok(pieces) = texts_of(pieces) else { return Ok(None) }; // it has half of a surrogate pair
-                let mut texts = with_room(pieces.len()).map_err(halted)?;
-                texts.extend(pieces.iter().map(|(text, _)| *text));
+                let texts = collected(pieces.iter().map(|(text, _)| *text)).map_err(halted)?;
                 run(py, texts.len(), |check| of_pieces(&texts, check)).map(Some)
             }
         }

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use cpbpe::memory::with_room;
+use cpbpe::memory::{copied, with_room};
 use cpbpe::{decimal, ReadIds};
 
 use crate::arrays;
@@ -63,8 +63,7 @@ pub fn rows(ids: &Bound<'_, PyArray1<u32>>, offsets: &Bound<'_, PyArray1<i64>>) 
     // SAFETY: the interpreter is attached and runs nothing else while these are used, because what follows only copies
     // them.
     let (all, offsets) = unsafe { (ids.as_slice()?, offsets.as_slice()?) };
-    let mut ids = with_room(all.len()).map_err(halted)?;
-    ids.extend_from_slice(all);
+    let ids = copied(all).map_err(halted)?;
     let mut ends = with_room(offsets.len()).map_err(halted)?;
     let mut begin = 0;
     for &offset in offsets.iter().skip(1) {

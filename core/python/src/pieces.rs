@@ -143,8 +143,7 @@ impl Engine {
                 Ok(Some(id)) => ids.push(id),
                 Ok(None) => {
                     ids.push(NO_ID);
-                    others.grow(1).map_err(halted)?;
-                    others.push(piece);
+                    others.try_push(piece).map_err(halted)?;
                 }
                 Err(error) if error.is_instance_of::<PyTypeError>(py) => return Ok(None),
                 Err(error) => return Err(error),

@@ -499,8 +499,7 @@ pub fn str_of<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString
 ///
 /// Python makes a str of wide characters in half the time that it takes to decode UTF-8.
 pub fn escaped_string<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
-    let mut wide = with_room(text.len()).map_err(halted)?;
-    wide.extend(text.iter().map(|&byte| if byte == b' ' { 0x2581 } else { byte.into() }));
+    let wide = collected(text.iter().map(|&byte| if byte == b' ' { 0x2581 } else { byte.into() })).map_err(halted)?;
     // SAFETY: this many characters are there.
     unsafe { owned(py, ffi::PyUnicode_FromWideChar(wide.as_ptr(), size(wide.len())?)) }
 }

@@ -299,11 +299,7 @@ impl<'a> TextChunks<'a> {
         cut.base = self.done;
         let filled = cut.filled.get_or_insert_default();
         filled.clear();
-        let mut add = |end: usize| {
-            filled.grow(1)?;
-            filled.push(u32::try_from(end - cut.base).map_err(|_| Halt::ChunkTooLong)?);
-            Ok(())
-        };
+        let mut add = |end: usize| filled.try_push(u32::try_from(end - cut.base).map_err(|_| Halt::ChunkTooLong)?);
         if more {
             for [begin, end] in cut.batch.spans() {
                 if begin > self.done {

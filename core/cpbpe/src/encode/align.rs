@@ -72,8 +72,7 @@ impl Engine {
                 Some(dropout) => self.sample((text, true), dropout, check, scratch)?,
             }
             if self.plain_spans(text, characters, &scratch.ids, check, &mut out.spans)? {
-                out.ids.grow(scratch.ids.len())?;
-                out.ids.extend_from_slice(&scratch.ids);
+                out.ids.try_extend(&scratch.ids)?;
                 return Ok(());
             }
         }
@@ -102,8 +101,7 @@ impl Engine {
             done = self.walk_spans(ids, first, |at| normalized[at], place_of, check, &mut out.spans)?;
         }
         if done {
-            out.ids.grow(ids.len())?;
-            out.ids.extend_from_slice(ids);
+            out.ids.try_extend(ids)?;
             buffers.normalized = normalized;
             return Ok(());
         }
@@ -119,8 +117,7 @@ impl Engine {
                 if Some(token.id) == self.vocab.unk {
                     let mut piece = Vec::new();
                     piece_of(&self.vocab, token, &normalized, way.is_compact(), &mut piece)?;
-                    out.unknown.grow(1)?;
-                    out.unknown.push((out.ids.len(), piece));
+                    out.unknown.try_push((out.ids.len(), piece))?;
                 }
                 out.ids.push(token.id);
                 out.spans.push([position(origins[token.begin]), position(origins[token.end])]);

@@ -315,11 +315,9 @@ impl<'a> Lines<'a> {
         let (mut begin, mut number) = (0, 0);
         let mut add = |line: &'a [u8]| -> Result<(), Halt> {
             if line.is_empty() {
-                empty.grow(1)?;
-                empty.push(number);
+                empty.try_push(number)?;
             } else {
-                texts.grow(1)?;
-                texts.push((line, false));
+                texts.try_push((line, false))?;
             }
             number += 1;
             Ok(())

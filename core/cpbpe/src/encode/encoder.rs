@@ -577,8 +577,7 @@ fn append_parts(
         let Part { begin, end, is_key } = part?;
         let part = &text[begin..end];
         if let (&[byte], None) = (part, &singles.odd) {
-            out.grow(1)?;
-            out.push(singles.ids[usize::from(byte)]);
+            out.try_push(singles.ids[usize::from(byte)])?;
             continue;
         }
         if is_key {

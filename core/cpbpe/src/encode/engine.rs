@@ -482,8 +482,7 @@ impl Engine {
         if self.vocab.fused.is_some() {
             // An unknown symbol must not become one with an unknown symbol at the end of the text before.
             self.encode_between((text, valid), None, ends, check, scratch)?;
-            ids.grow(scratch.ids.len())?;
-            ids.extend_from_slice(&scratch.ids);
+            ids.try_extend(&scratch.ids)?;
             return Ok(());
         }
         let begin = ids.len() + usize::from(ends.front.is_some());
@@ -494,8 +493,7 @@ impl Engine {
             ids[begin..].reverse();
         }
         if let Some(back) = ends.back {
-            ids.grow(1)?;
-            ids.push(back);
+            ids.try_push(back)?;
         }
         Ok(())
     }
@@ -520,8 +518,7 @@ impl Engine {
             scratch.ids[usize::from(ends.front.is_some())..].reverse();
         }
         if let Some(back) = ends.back {
-            scratch.ids.grow(1)?;
-            scratch.ids.push(back);
+            scratch.ids.try_push(back)?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::encode::batch::{size, size_of, Consumer, Texts, Wanted};
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::Engine;
 use crate::error::Halt;
-use crate::memory::with_room;
+use crate::memory::{collected, with_room};
 use crate::watch::{may_start_threads, Check};
 
 /// The number of ids is estimated when one part in this many of the text is done.
@@ -220,9 +220,8 @@ impl Engine {
 /// The runs of texts that are too few for a place.
 fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<GatheredTexts, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
-    let mut parts = with_room(runs.len())?;
-    parts.extend(runs.iter_mut().map(|(first, run)| (*first, take(&mut run.lengths))));
-    let lengths = joined_lengths(texts, parts)?;
+    let parts = runs.iter_mut().map(|(first, run)| (*first, take(&mut run.lengths)));
+    let lengths = joined_lengths(texts, collected(parts)?)?;
     Ok(GatheredTexts { placed: 0, rest: runs.into_iter().map(|(_, run)| run).collect(), lengths })
 }
 

@@ -128,8 +128,7 @@ impl Engine {
             piece.clear();
             match unknown.next_if(|(at, _)| *at == i) {
                 Some((_, text)) => {
-                    piece.grow(text.len())?;
-                    piece.extend_from_slice(text);
+                    piece.try_extend(text)?;
                 }
                 None => self.vocab.text_of(id, &mut piece),
             }
@@ -192,11 +191,7 @@ impl Decoder {
 
     /// The message for the text of pieces.
     pub fn pieces_message(&self, pieces: &[&[u8]], check: Check) -> Result<Vec<u8>, Error> {
-        let piece = |i: usize, out: &mut Vec<u8>| {
-            out.grow(pieces[i].len())?;
-            out.extend_from_slice(pieces[i]);
-            Ok(())
-        };
+        let piece = |i: usize, out: &mut Vec<u8>| out.try_extend(pieces[i]);
         Ok(self.message(self.decode_pieces_spans(pieces, check)?, piece, check)?)
     }
 }

@@ -48,9 +48,7 @@ impl Output for Vec<u32> {
     }
     #[inline]
     fn append(&mut self, ids: &[u32]) -> Result<(), Halt> {
-        self.grow(ids.len())?;
-        self.extend_from_slice(ids);
-        Ok(())
+        self.try_extend(ids)
     }
     #[inline(always)]
     unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize {

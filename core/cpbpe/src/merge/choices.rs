@@ -14,10 +14,11 @@
 //! place never have their turns at the same moment.)
 
 use crate::error::Halt;
-use crate::memory::{prefetch, with_room, Grow};
+use crate::memory::{filled, prefetch, with_room, Grow};
 use crate::merge::Sink;
 use crate::vocab::pieces::window;
 use crate::vocab::{Vocab, NONE};
+use crate::watch::NO_CHECK;
 
 /// Chunks of up to this many bytes are remembered.
 pub const MAX: usize = 15;
@@ -187,9 +188,7 @@ impl Choices {
         const EMPTY: Chunk = Chunk { key: 0, choices: 0, choice_count: 0, ids: 0, count: 0 };
         let count = (4 * self.slots.len()).clamp(SLOTS[0], SLOTS[1]);
         let old = if count > self.slots.len() {
-            let mut slots = with_room(count)?;
-            slots.resize(count, EMPTY);
-            std::mem::replace(&mut self.slots, slots)
+            std::mem::replace(&mut self.slots, filled(EMPTY, count, NO_CHECK)?)
         } else {
             self.slots.fill(EMPTY);
             self.choices.clear();

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::error::Halt;
-use crate::memory::{filled, prefetch, with_room, Grow};
+use crate::memory::{filled, prefetch, push_to, with_room, Grow};
 use crate::merge::{Lookup, Sink};
 use crate::vocab::{piece_type, Vocab, NONE};
 use crate::watch::Check;
@@ -76,9 +76,7 @@ struct HeapQueue(BinaryHeap<Reverse<u64>>);
 
 impl Queue for HeapQueue {
     fn push(&mut self, order: u32, at: usize) -> Result<(), Halt> {
-        self.0.grow(1)?;
-        self.0.push(Reverse(u64::from(order) << 32 | at as u64));
-        Ok(())
+        push_to(&mut self.0, Reverse(u64::from(order) << 32 | at as u64))
     }
 
     fn pop(&mut self) -> Option<(u32, usize)> {
@@ -129,18 +127,13 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
         let Ok(at) = P::try_from(at) else { return Ok(()) };
         let busy = self.next < self.list.len() || !self.urgent.is_empty();
         if busy && order <= self.order {
-            self.urgent.grow(1)?;
-            self.urgent.push(Reverse((order, at)));
-            return Ok(());
+            return push_to(&mut self.urgent, Reverse((order, at)));
         }
         let list = &mut self.lists[order as usize];
-        list.grow(1)?;
         if list.is_empty() {
-            self.waiting.grow(1)?;
-            self.waiting.push(Reverse(order));
+            push_to(&mut self.waiting, Reverse(order))?;
         }
-        list.push(at);
-        Ok(())
+        list.try_push(at)
     }
 
     fn pop(&mut self) -> Option<(u32, usize)> {
@@ -308,11 +301,7 @@ pub fn merge_whole<L: Lookup, S: Sink>(
         }
         Ok(())
     };
-    let visit = |begin: usize, end: usize| {
-        symbols.grow(1)?;
-        symbols.push((begin, end));
-        Ok(())
-    };
+    let visit = |begin: usize, end: usize| symbols.try_push((begin, end));
     merge(lookup, text, key, seen, keep, check, visit)?;
     for some in symbols.chunks(CHECK_SYMBOLS) {
         check()?;

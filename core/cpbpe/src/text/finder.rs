@@ -90,8 +90,7 @@ impl Finder {
         let mut matches = Vec::new();
         let mut at = 0;
         let mut add = |one: Match| {
-            matches.grow(1)?;
-            matches.push(one);
+            matches.try_push(one)?;
             if matches.len() % CHECK_MATCHES == 0 {
                 check()?;
             }

@@ -98,13 +98,11 @@ pub fn repair_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
     while at < text.len() {
         match valid_length(text, at) {
             0 => {
-                out.grow(REPLACEMENT.len())?;
-                out.extend_from_slice(REPLACEMENT);
+                out.try_extend(REPLACEMENT)?;
                 at += 1;
             }
             length => {
-                out.grow(length)?;
-                out.extend_from_slice(&text[at..at + length]);
+                out.try_extend(&text[at..at + length])?;
                 at += length;
             }
         }
@@ -122,15 +120,11 @@ pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
     let mut repaired: Vec<u8> = Vec::new();
     repaired.grow(text.len() - begin + REPLACEMENT.len())?;
     for part in text[begin..].utf8_chunks() {
-        let bad = if part.invalid().is_empty() { b"" } else { REPLACEMENT };
-        repaired.grow(part.valid().len() + bad.len())?;
-        repaired.extend_from_slice(part.valid().as_bytes());
-        repaired.extend_from_slice(bad);
+        repaired.try_extend(part.valid().as_bytes())?;
+        repaired.try_extend(if part.invalid().is_empty() { b"" } else { REPLACEMENT })?;
     }
     text.truncate(begin);
-    text.grow(repaired.len())?;
-    text.extend_from_slice(&repaired);
-    Ok(())
+    text.try_extend(&repaired)
 }
 
 // --- Compact text --------------------------------------------------------------------------------

@@ -4,13 +4,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Halt};
-use crate::memory::{probe, Grow};
+use crate::memory::Grow;
 use crate::train::cutter::{Cutter, TextFacts, Worker};
 use crate::train::sort::sorted;
 use crate::train::tallies::Tallies;
 use crate::train::threads::in_threads;
 use crate::train::values::CountSpec;
-use crate::train::word_table::WordTable;
 use crate::train::words::Words;
 use crate::watch::Monitor;
 
@@ -47,8 +46,7 @@ impl Counter {
         let mut begin = 0;
         while begin < text.len() {
             let end = self.cutter.sentence_end(text, text.len().min(begin + PORTION));
-            portions.grow(1)?;
-            portions.push(&text[begin..end]);
+            portions.try_push(&text[begin..end])?;
             begin = end;
         }
         // 2. Each thread takes the next portion, again and again.
@@ -113,19 +111,8 @@ impl Counter {
 
     /// Return all words and forget them.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
-        // A sorted list takes 24 bytes for each word while it is sorted. Then it is written twice, in parts and as a
-        // whole.
-        let (mut words, mut bytes) = (0, 0);
         let finished = in_threads(&mut self.workers, |worker| self.cutter.finish(worker, monitor));
         finished.into_iter().collect::<Result<(), Halt>>()?;
-        for worker in &mut self.workers {
-            words += worker.table.distinct();
-            worker.table.check()?;
-            bytes += worker.table.memory();
-        }
-        probe(words * 64 + bytes * 2)?;
-        let tables: Vec<WordTable> = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.table)).collect();
-        let threads = tables.len();
-        sorted::<true>(tables, threads, monitor)
+        sorted::<true>(self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.table)).collect(), monitor)
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::error::{Error, Halt};
 use crate::memory::{probe, zeros, Grow};
-use crate::train::pairs::NO_SYMBOL;
+use crate::train::pairs::{SymbolNumber, NO_SYMBOL};
 use crate::train::text::TextPart;
 use crate::train::threads::{in_threads, CHECK_INTERVAL};
 use crate::train::words::WordsRef;
@@ -26,8 +26,7 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
         match begins.get_mut(bucket(at)) {
             Some(size) => *size += 1,
             None => {
-                frequent.grow(1)?;
-                frequent.push(at);
+                frequent.try_push(at)?;
             }
         }
     }
@@ -52,22 +51,19 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
     Ok(order)
 }
 
-/// Lay out the words in this many parts. Symbol 1 is the first accepted character, and so on.
+/// Lay out the words in this many parts. `write` appends the symbols of a word; there are this many of them, from 1 on.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
-    accepted: &[(char, u64)],
+    symbols: usize,
     parts: usize,
+    write: impl Fn(&str, &mut Vec<SymbolNumber>) + Sync,
     monitor: &Monitor,
 ) -> Result<Vec<TextPart>, Error> {
-    let mut symbol_of: Vec<u32> = zeros(0x11_0000)?; // NO_SYMBOL
-    for (symbol, (c, _)) in (1..).zip(accepted) {
-        symbol_of[*c as usize] = symbol;
-    }
     // Words that are neighbours in this order go to different parts, so that all parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
-        let mut part = TextPart::new(accepted.len());
-        let mut symbols: Vec<u32> = Vec::new();
+        let mut part = TextPart::new(symbols);
+        let mut symbols = Vec::new();
         for (done, &at) in order.iter().skip(number).step_by(parts).enumerate() {
             if done % CHECK_INTERVAL == 0 {
                 monitor.check()?;
@@ -75,7 +71,7 @@ pub fn lay_out(
             let (word, count) = words.get(at as usize);
             symbols.clear();
             symbols.grow(word.len())?;
-            symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
+            write(word, &mut symbols);
             // A character that is not accepted divides a word. A symbol that is alone never merges.
             for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
                 part.push(run, count)?;

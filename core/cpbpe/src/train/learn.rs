@@ -5,13 +5,11 @@
 //! every pair must have been tracked from the start. For small texts this is always done. For others these pairs are
 //! rarely needed; if they are, learning starts again and tracks every pair.
 
-use std::collections::HashSet;
-
 use crate::error::Error;
+use crate::memory::zeros;
 use crate::train::characters::{accept_characters, count_characters};
 use crate::train::layout::{by_count, lay_out};
-use crate::train::learner::{Learner, Pairs};
-use crate::train::queue::TrackedPair;
+use crate::train::learner::Learner;
 use crate::train::text::TextPart;
 use crate::train::tracked::TrackedPairs;
 use crate::train::values::{LearnSpec, Learned, Merges, Tuning};
@@ -64,8 +62,8 @@ pub fn learn(
     // 1. Accept characters.
     monitor.enter(LearnPhase::Characters, words.len());
     let characters = accept_characters(&count_characters(words, threads, monitor)?, spec);
-    let mut learned = Learned { characters, merges: Merges::default() };
-    learned.merges.symbols.push(learned.characters.total);
+    let merges = Merges { symbols: vec![characters.total], ..Merges::default() };
+    let mut learned = Learned { characters, merges };
     let accepted = &learned.characters.accepted[..];
 
     // 2. Calculate how many merges are needed.
@@ -88,66 +86,24 @@ pub fn learn(
     let last_frequency = order.get(limit / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5);
     let mut track_every_pair = false;
     loop {
-        let parts = lay_out(words, &order, accepted, parts, monitor)?;
+        let mut symbol_of: Vec<u32> = zeros(0x11_0000)?; // NO_SYMBOL
+        for (symbol, (c, _)) in (1..).zip(accepted) {
+            symbol_of[*c as usize] = symbol;
+        }
+        let write = |word: &str, symbols: &mut Vec<u32>| symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
+        let parts = lay_out(words, &order, accepted.len(), parts, write, monitor)?;
+        drop(symbol_of);
         track_every_pair |= parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
 
         // 4. Merge.
         let tracked = TrackedPairs::new(spec.limits, accepted)?;
         let mut learner = Learner::new((spec.vocab_size, 1), tuning, parts, tracked, last_frequency, monitor);
-        if learner.merge_all(limit, track_every_pair, &mut learned.merges)? {
+        if learner.merge_all(limit, track_every_pair.then_some(0), &mut learned.merges)? {
             return Ok(learned);
         }
 
         // 5. Pairs are needed that are no longer in the text. Start again, and track every pair.
         track_every_pair = true;
-        learned.merges.pieces.clear();
-        learned.merges.frequencies.clear();
-        learned.merges.symbols.truncate(1);
-    }
-}
-
-impl Learner<'_, TrackedPairs> {
-    /// Merge until there are `limit` merges or no pair is left. Returns false if the next pairs are no longer in the
-    /// text and not all of them were tracked.
-    fn merge_all(&mut self, limit: usize, track_every_pair: bool, merges: &mut Merges) -> Result<bool, Error> {
-        // 1. Count all pairs, and track those that are frequent enough.
-        self.count_and_track(if track_every_pair { Some(0) } else { None })?;
-        self.monitor.enter(LearnPhase::Merges, limit);
-        let mut known_pieces: HashSet<Vec<u8>> = HashSet::new();
-        while merges.pieces.len() < limit {
-            self.monitor.advance(merges.pieces.len())?;
-            // 2. Take the best pair. If all tracked pairs have become too rare, track more pairs first.
-            let Some(number) = self.tracked.pop_best()? else {
-                if self.tracked.threshold() <= 1 {
-                    return Ok(track_every_pair);
-                }
-                self.count_and_track(Some(self.next_threshold(merges.pieces.len(), limit)))?;
-                continue;
-            };
-            // (The text of the next pair is fetched while this one is merged.)
-            if let Some(next) = self.tracked.likely_next() {
-                self.parts.iter().for_each(|part| part.fetch_first(next));
-            }
-            let TrackedPair { frequency, .. } = self.tracked.get(number);
-            let piece = self.tracked.piece(number);
-            let mut symbols = merges.symbols.last().copied().unwrap_or(0);
-            if frequency > 0 {
-                // 3. Merge it. Its text is not a piece yet (see "There are no ties" in the reference).
-                symbols -= self.merge(number)?;
-            } else {
-                // 4. It is no longer in the text, so there is nothing to merge. Only such a pair can have the text of a
-                //    piece that already exists.
-                if known_pieces.is_empty() {
-                    known_pieces.extend(merges.pieces.iter().cloned());
-                }
-                if !known_pieces.insert(piece.clone()) {
-                    continue;
-                }
-            }
-            merges.pieces.push(piece);
-            merges.frequencies.push(frequency);
-            merges.symbols.push(symbols);
-        }
-        Ok(true)
+        learned.merges = Merges { symbols: vec![learned.characters.total], ..Merges::default() };
     }
 }

@@ -7,16 +7,19 @@
 //! the text are counted again, and tracked from a lower threshold. A good first guess makes this rare; a bad one only
 //! takes more time.
 
-use crate::error::{Error, Halt};
+use std::collections::HashSet;
+
+use crate::error::Error;
 use crate::memory::zeros;
 use crate::train::changes::{Merge, MergeChanges, NewPair, NewPairs};
 use crate::train::occurrences::{PairCounts, WeightBounds};
-use crate::train::pairs::{PairMap, PairNumber, SymbolNumber};
+use crate::train::pairs::PairNumber;
 use crate::train::queue::TrackedPair;
 use crate::train::text::TextPart;
 use crate::train::threads::in_threads;
-use crate::train::values::Tuning;
-use crate::watch::Monitor;
+use crate::train::tracked::{Ranking, Tracked};
+use crate::train::values::{Merges, Tuning};
+use crate::watch::{LearnPhase, Monitor};
 
 /// A merge at more places than this in one part is divided among several threads. (Starting a thread takes as long as a
 /// thousand places. A quarter of all places are in merges with more places than this.)
@@ -25,30 +28,8 @@ const PARALLEL: usize = 1 << 12;
 /// The memory of pairs is prefetched this many steps before they are looked up.
 const AHEAD: usize = 8;
 
-/// The symbols of a text, and the pairs of them that are tracked.
-pub trait Pairs {
-    /// Forget all pairs, and track those that reach a threshold.
-    fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt>;
-    /// Rarer pairs are not tracked.
-    fn threshold(&self) -> u64;
-    /// How many symbols there are, including NO_SYMBOL.
-    fn symbols(&self) -> usize;
-    /// How many pairs were tracked since the last restart.
-    fn count(&self) -> usize;
-    /// The numbers of all tracked pairs.
-    fn numbers(&self) -> &PairMap<PairNumber>;
-    /// A pair.
-    fn get(&self, number: PairNumber) -> TrackedPair;
-    /// Track a new pair if it reaches the threshold and can become a piece.
-    fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Result<Option<PairNumber>, Halt>;
-    /// Record that a pair has become rarer.
-    fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64);
-    /// Add a new symbol made of two.
-    fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber;
-}
-
 /// The state of merging.
-pub struct Learner<'a, P> {
+pub struct Learner<'a, R> {
     /// How many pieces the model should have.
     vocab_size: usize,
     /// Pairs that are rarer than this are never merged; at least 1.
@@ -56,9 +37,9 @@ pub struct Learner<'a, P> {
     /// The tuning.
     tuning: &'a Tuning,
     /// The text; there is at least one part.
-    pub parts: Vec<TextPart>,
+    parts: Vec<TextPart>,
     /// The symbols, and the pairs that can be merged next.
-    pub tracked: P,
+    tracked: Tracked<R>,
     /// An estimate, based on words, of how frequent the last merge will be.
     last_frequency: u64,
     /// The changes of the last merge in all parts together, if there are several parts.
@@ -66,27 +47,75 @@ pub struct Learner<'a, P> {
     /// The pairs of the last new symbol that are tracked from now on.
     new_pairs: NewPairs,
     /// Reports progress, and says whether to go on.
-    pub monitor: &'a Monitor,
+    monitor: &'a Monitor,
 }
 
-impl<'a, P: Pairs> Learner<'a, P> {
+impl<'a, R: Ranking> Learner<'a, R> {
     /// A learner that has not merged anything. `last_frequency`: an estimate of how frequent the last merge will be.
     pub fn new(
         (vocab_size, least): (usize, u64),
         tuning: &'a Tuning,
         parts: Vec<TextPart>,
-        tracked: P,
+        tracked: Tracked<R>,
         last_frequency: u64,
         monitor: &'a Monitor,
-    ) -> Learner<'a, P> {
+    ) -> Learner<'a, R> {
         let mut changes = MergeChanges::default();
         (0..tracked.symbols()).for_each(|_| changes.add_symbol());
         let new_pairs = NewPairs::default();
         Learner { vocab_size, least, tuning, parts, tracked, last_frequency, changes, new_pairs, monitor }
     }
 
+    /// Merge until there are `limit` merges or no pair is left. `threshold` says which pairs are tracked at first, as in
+    /// `count_and_track`. Returns false if the next pairs are no longer in the text and not all of them were tracked.
+    pub fn merge_all(&mut self, limit: usize, threshold: Option<u64>, merges: &mut Merges) -> Result<bool, Error> {
+        // 1. Count all pairs, and track those that are frequent enough.
+        self.count_and_track(threshold)?;
+        self.monitor.enter(LearnPhase::Merges, limit);
+        let mut known_pieces: HashSet<Vec<u8>> = HashSet::new();
+        while merges.pieces.len() < limit {
+            self.monitor.advance(merges.pieces.len())?;
+            // 2. Take the best pair. If all tracked pairs have become too rare, track more pairs first.
+            let Some(number) = self.tracked.pop_best(&self.parts)? else {
+                if self.tracked.threshold() <= self.least {
+                    return Ok(threshold == Some(0));
+                }
+                self.count_and_track(Some(self.next_threshold(merges.pieces.len(), limit)))?;
+                continue;
+            };
+            // (The text of the next pair is fetched while this one is merged.)
+            if let Some(next) = self.tracked.ranking.likely_next() {
+                self.parts.iter().for_each(|part| part.fetch_first(next));
+            }
+            let TrackedPair { left, right, frequency } = self.tracked.get(number);
+            let piece = self.tracked.text(number);
+            if !self.tracked.ranking.allows(&piece) {
+                continue;
+            }
+            let mut symbols = merges.symbols.last().copied().unwrap_or(0);
+            if frequency > 0 {
+                // 3. Merge it. Its text is not a piece yet (see "There are no ties" in the reference).
+                symbols -= self.merge(number)?;
+            } else {
+                // 4. It is no longer in the text, so there is nothing to merge. Only such a pair can have the text of a
+                //    piece that already exists.
+                if known_pieces.is_empty() {
+                    known_pieces.extend(merges.pieces.iter().cloned());
+                }
+                if !known_pieces.insert(piece.clone()) {
+                    continue;
+                }
+            }
+            merges.pairs.push([left - 1, right - 1]);
+            merges.pieces.push(piece);
+            merges.frequencies.push(frequency);
+            merges.symbols.push(symbols);
+        }
+        Ok(true)
+    }
+
     /// Merge a pair everywhere. Returns by how many symbols this shortens the text.
-    pub fn merge(&mut self, number: PairNumber) -> Result<u64, Error> {
+    fn merge(&mut self, number: PairNumber) -> Result<u64, Error> {
         let monitor = self.monitor;
         // 1. Make a symbol for it.
         let TrackedPair { left, right, .. } = self.tracked.get(number);
@@ -144,7 +173,7 @@ impl<'a, P: Pairs> Learner<'a, P> {
     }
 
     /// Count all pairs again, and track those that reach the given threshold or, if none is given, an estimated one.
-    pub fn count_and_track(&mut self, threshold: Option<u64>) -> Result<(), Error> {
+    fn count_and_track(&mut self, threshold: Option<u64>) -> Result<(), Error> {
         let monitor = self.monitor;
         // 1. If a threshold is given, most pairs are too rare for it. Upper bounds show which ones, and these are not
         //    counted.
@@ -199,7 +228,7 @@ impl<'a, P: Pairs> Learner<'a, P> {
     }
 
     /// A lower threshold, if only this many of `limit` merges were made before the last one was reached.
-    pub fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
+    fn next_threshold(&self, merges: usize, limit: usize) -> u64 {
         let threshold = self.tracked.threshold();
         let lower = threshold as f64 * (merges as f64 / limit as f64).powf(1.5) / 2.0;
         (lower as u64).clamp(self.least, self.least.max(threshold - 1))

@@ -44,6 +44,11 @@ impl SymbolTexts {
         self.ends.push(self.blob.len());
     }
 
+    /// How many symbols there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// The text of a symbol.
     #[inline]
     pub fn get(&self, symbol: SymbolNumber) -> &[u8] {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::memory::Grow;
+use crate::memory::{probe, Grow};
 use crate::text::keys::common_length;
 use crate::text::utf8::swap_spaces;
 use crate::text::utf8::SPACE;
@@ -47,11 +47,21 @@ type Slices<'a> = Vec<(&'a WordTable, &'a [WordPrefix])>;
 /// Each thread sorts a table. Then the tables are merged: each thread merges a range of the words. (With one list of
 /// all tables, of which only the sorting was divided among threads, two threads took 1.7 times as long for 20 MB of
 /// text, and 2.3 times for 250 MB.)
-pub fn sorted<const COMPACT: bool>(tables: Vec<WordTable>, threads: usize, monitor: &Monitor) -> Result<Words, Error> {
-    // 1. Sort each table.
+pub fn sorted<const COMPACT: bool>(mut tables: Vec<WordTable>, monitor: &Monitor) -> Result<Words, Error> {
+    // 1. Check that there is memory. A sorted list takes 24 bytes for each word while it is sorted. Then it is written
+    //    twice, in parts and as a whole.
+    let threads = tables.len();
+    let (mut words, mut bytes) = (0, 0);
+    for table in &mut tables {
+        words += table.distinct();
+        table.check()?;
+        bytes += table.memory();
+    }
+    probe(words * 64 + bytes * 2)?;
+    // 2. Sort each table.
     let sort_table = |table| SortedTable::of::<COMPACT>(table, monitor);
     let lists: Vec<SortedTable> = in_threads(tables, sort_table).into_iter().collect::<Result<_, _>>()?;
-    // 2. All words of the second lists begin with U+2581 (or a space), and no words of the first lists do. So all of
+    // 3. All words of the second lists begin with U+2581 (or a space), and no words of the first lists do. So all of
     //    the second lists belong between two words of the first lists.
     let space = match COMPACT {
         true => u128::from(SPACE[0]) << 120 | u128::from(SPACE[1]) << 112 | u128::from(SPACE[2]) << 104,
@@ -64,7 +74,7 @@ pub fn sorted<const COMPACT: bool>(tables: Vec<WordTable>, threads: usize, monit
         spaced.push((&list.table, &list.spaced[..]));
         high.push((&list.table, after));
     }
-    // 3. Write them.
+    // 4. Write them.
     let mut parts = Vec::new();
     for slices in [low, spaced, high] {
         parts.append(&mut write::<COMPACT>(&slices, threads, monitor)?);
@@ -316,7 +326,7 @@ mod tests {
             });
             *expected.entry(real.collect()).or_default() += at as u64 + 1;
         }
-        let words = sorted::<true>(tables, 2, &Monitor::default()).unwrap();
+        let words = sorted::<true>(tables, &Monitor::default()).unwrap();
         assert_eq!(read(&words), expected.into_iter().collect::<Vec<_>>());
     }
 
@@ -331,13 +341,13 @@ mod tests {
             }
             tables
         };
-        let one = sorted::<true>(tables(1), 1, &monitor).unwrap();
-        assert_eq!(sorted::<true>(tables(3), 3, &monitor).unwrap(), one);
+        let one = sorted::<true>(tables(1), &monitor).unwrap();
+        assert_eq!(sorted::<true>(tables(3), &monitor).unwrap(), one);
         assert!(read(&one).windows(2).all(|pair| pair[0].0 < pair[1].0));
         let twice = merge_words(&[one.view(), one.view()], &monitor).unwrap();
         assert_eq!((&twice.blob, &twice.ends), (&one.blob, &one.ends));
         assert!(read(&twice).iter().zip(read(&one)).all(|(two, one)| two.1 == 2 * one.1));
         monitor.stop();
-        assert_eq!(sorted::<true>(tables(2), 2, &monitor), Err(Error::Stopped));
+        assert_eq!(sorted::<true>(tables(2), &monitor), Err(Error::Stopped));
     }
 }

@@ -123,8 +123,7 @@ impl TextPart {
             let number = numbers.get(left, right);
             if number != UNTRACKED {
                 let places = &mut places[number as usize];
-                places.grow(1)?;
-                places.push(place);
+                places.try_push(place)?;
             }
             Ok(())
         })?;

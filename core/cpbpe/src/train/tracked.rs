@@ -5,7 +5,6 @@
 
 use crate::error::Halt;
 use crate::memory::Grow;
-use crate::train::learner::Pairs;
 use crate::train::limits::{PieceLimits, PieceProfile, ALWAYS_ALONE};
 use crate::train::occurrences::PairCounts;
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, SymbolTexts, UNTRACKED};
@@ -14,8 +13,6 @@ use crate::train::text::TextPart;
 
 /// Which pairs can become pieces, and which of them is the best.
 pub trait Ranking {
-    /// How many symbols there are, including NO_SYMBOL.
-    fn symbols(&self) -> usize;
     /// Add a new symbol made of two.
     fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber);
     /// Whether a pair can become a piece.
@@ -32,6 +29,10 @@ pub trait Ranking {
         cutoff: u64,
         parts: &[TextPart],
     ) -> Option<PairNumber>;
+    /// The pair that will be the best next, unless it has become rarer, or a new pair is better.
+    fn likely_next(&self) -> Option<PairNumber>;
+    /// Whether a text may become a piece.
+    fn allows(&self, text: &[u8]) -> bool;
 }
 
 /// All symbols, and the pairs of them that are tracked.
@@ -83,7 +84,7 @@ impl<R: Ranking> Tracked<R> {
     }
 
     /// Take out the best pair, if there is one that reaches the threshold.
-    pub fn pop_best_in(&mut self, parts: &[TextPart]) -> Result<Option<PairNumber>, Halt> {
+    pub fn pop_best(&mut self, parts: &[TextPart]) -> Result<Option<PairNumber>, Halt> {
         loop {
             while let Some(number) = self.ranking.pop(&self.pairs, &self.texts, self.cutoff, parts) {
                 if self.pairs[number as usize].frequency >= self.cutoff {
@@ -98,9 +99,7 @@ impl<R: Ranking> Tracked<R> {
     }
 
     fn wait(&mut self, number: PairNumber) -> Result<(), Halt> {
-        self.waiting.grow(1)?;
-        self.waiting.push(number);
-        Ok(())
+        self.waiting.try_push(number)
     }
 
     /// Lower the cutoff, so that the best of the waiting pairs enters the queue, and with it those that are at least
@@ -124,10 +123,8 @@ impl<R: Ranking> Tracked<R> {
         self.waiting = waiting;
         pushed.map(|()| true)
     }
-}
-
-impl<R: Ranking> Pairs for Tracked<R> {
-    fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
+    /// Forget all pairs, and track those that reach a threshold.
+    pub fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
         self.threshold = threshold;
         self.pairs.clear();
         self.numbers = PairMap::new(UNTRACKED);
@@ -140,34 +137,44 @@ impl<R: Ranking> Pairs for Tracked<R> {
         Ok(())
     }
 
-    fn threshold(&self) -> u64 {
+    /// Rarer pairs are not tracked.
+    pub fn threshold(&self) -> u64 {
         self.threshold
     }
 
-    fn symbols(&self) -> usize {
-        self.ranking.symbols()
+    /// How many symbols there are, including NO_SYMBOL.
+    pub fn symbols(&self) -> usize {
+        self.texts.len()
     }
 
-    fn count(&self) -> usize {
+    /// How many pairs were tracked since the last restart.
+    pub fn count(&self) -> usize {
         self.pairs.len()
     }
 
-    fn numbers(&self) -> &PairMap<PairNumber> {
+    /// The numbers of all tracked pairs.
+    pub fn numbers(&self) -> &PairMap<PairNumber> {
         &self.numbers
     }
 
-    fn get(&self, number: PairNumber) -> TrackedPair {
+    /// A pair.
+    pub fn get(&self, number: PairNumber) -> TrackedPair {
         self.pairs[number as usize]
     }
 
+    /// Track a new pair if it reaches the threshold and can become a piece.
     #[inline]
-    fn track(&mut self, left: SymbolNumber, right: SymbolNumber, frequency: u64) -> Result<Option<PairNumber>, Halt> {
+    pub fn track(
+        &mut self,
+        left: SymbolNumber,
+        right: SymbolNumber,
+        frequency: u64,
+    ) -> Result<Option<PairNumber>, Halt> {
         if frequency < self.threshold || !self.ranking.joins(left, right) {
             return Ok(None);
         }
         let number = self.pairs.len() as PairNumber;
-        self.pairs.grow(1)?;
-        self.pairs.push(TrackedPair { left, right, frequency });
+        self.pairs.try_push(TrackedPair { left, right, frequency })?;
         *self.numbers.get_or_insert(left, right)? = number;
         if frequency >= self.cutoff {
             self.ranking.push(number, &self.pairs, &self.texts)?;
@@ -177,8 +184,9 @@ impl<R: Ranking> Pairs for Tracked<R> {
         Ok(Some(number))
     }
 
+    /// Record that a pair has become rarer.
     #[inline]
-    fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
+    pub fn lower(&mut self, left: SymbolNumber, right: SymbolNumber, weight: u64) {
         let number = self.numbers.get(left, right);
         if number != UNTRACKED {
             let frequency = &mut self.pairs[number as usize].frequency;
@@ -188,7 +196,8 @@ impl<R: Ranking> Pairs for Tracked<R> {
         }
     }
 
-    fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
+    /// Add a new symbol made of two.
+    pub fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) -> SymbolNumber {
         let new = self.symbols() as SymbolNumber;
         self.texts.push_pair(left, right);
         self.ranking.add_symbol(left, right);
@@ -223,28 +232,9 @@ impl TrackedPairs {
         let ranking = PieceRanking { limits, profiles, queue: PairQueue::default() };
         Ok(Tracked::of(ranking, std::iter::once(String::new()).chain(texts)))
     }
-
-    /// The text of a pair.
-    pub fn piece(&self, number: PairNumber) -> Vec<u8> {
-        self.text(number)
-    }
-
-    /// The pair that will be the best next, unless it has become rarer, or a new pair is better.
-    pub fn likely_next(&self) -> Option<PairNumber> {
-        self.ranking.queue.peek().map(|pair| pair.number)
-    }
-
-    /// Take out the best pair, if there is one that reaches the threshold.
-    pub fn pop_best(&mut self) -> Result<Option<PairNumber>, Halt> {
-        self.pop_best_in(&[])
-    }
 }
 
 impl Ranking for PieceRanking {
-    fn symbols(&self) -> usize {
-        self.profiles.len()
-    }
-
     fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) {
         self.profiles.push(self.profiles[left as usize].then(&self.profiles[right as usize]));
     }
@@ -275,6 +265,14 @@ impl Ranking for PieceRanking {
             self.queue.update(frequency, pairs, texts);
         }
         None
+    }
+
+    fn likely_next(&self) -> Option<PairNumber> {
+        self.queue.peek().map(|pair| pair.number)
+    }
+
+    fn allows(&self, _: &[u8]) -> bool {
+        true
     }
 }
 
@@ -321,16 +319,16 @@ mod tests {
                     //    are tracked again.
                     if chance(&mut state, 3) == 0 {
                         let order = |&&number: &&PairNumber| {
-                            (tracked.get(number).frequency, std::cmp::Reverse(tracked.piece(number)))
+                            (tracked.get(number).frequency, std::cmp::Reverse(tracked.text(number)))
                         };
                         let best = left.iter().max_by_key(order).copied();
                         let best = best.filter(|&number| tracked.get(number).frequency >= threshold);
-                        assert_eq!(tracked.pop_best().unwrap(), best, "{seed}");
+                        assert_eq!(tracked.pop_best(&[]).unwrap(), best, "{seed}");
                         left.retain(|&number| Some(number) != best);
                     }
                 }
             }
-            while let Some(number) = tracked.pop_best().unwrap() {
+            while let Some(number) = tracked.pop_best(&[]).unwrap() {
                 left.retain(|&other| other != number);
                 let frequency = tracked.get(number).frequency;
                 assert!(left.iter().all(|&other| tracked.get(other).frequency <= frequency));

@@ -101,8 +101,8 @@ pub struct Characters {
 /// Merges in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Merges {
-    /// The ids that each merge joins, in byte-level models. Bytes have the ids 0 to 255, and the first merge has the id
-    /// 256.
+    /// The symbols that each merge joins, counted from 0. In byte-level models these are ids: bytes have the ids 0 to
+    /// 255, and the first merge has the id 256.
     pub pairs: Vec<[u32; 2]>,
     /// The pieces that the merges made.
     pub pieces: Vec<Vec<u8>>,

@@ -239,11 +239,6 @@ impl Pieces {
         self.infos.len()
     }
 
-    /// Whether there are no pieces.
-    pub fn is_empty(&self) -> bool {
-        self.infos.is_empty()
-    }
-
     /// The text of a piece.
     #[inline]
     pub fn text(&self, id: u32) -> &[u8] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
-use crate::memory::{collected, with_room};
+use crate::memory::{collected, filled, with_room};
 use crate::text::keys::Keys;
 use crate::text::utf8;
 use crate::text::utf8::swap_spaces;
@@ -13,6 +13,7 @@ use crate::vocab::characters::{Characters, SingleBytes};
 use crate::vocab::columns::Columns;
 use crate::vocab::joinable::Joinable;
 use crate::vocab::pieces::{has_byte, piece_type, window, Pieces, NONE, WINDOW};
+use crate::watch::NO_CHECK;
 
 /// sentencepiece refuses pieces with this many bytes or more.
 const MAX_PIECE: usize = 8000;
@@ -194,11 +195,6 @@ impl Vocab {
         self.pieces.len()
     }
 
-    /// Never true: a model has pieces.
-    pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
     /// The type of a piece.
     #[inline]
     pub fn kind(&self, id: u32) -> u8 {
@@ -213,8 +209,7 @@ impl Vocab {
             let ids = (0..self.len() as u32).filter(|&id| self.pieces.mergeable(id));
             ranks.extend(ids.map(|id| (self.pieces.rank(id), id)));
             ranks.sort_unstable();
-            let mut orders = with_room(self.len())?;
-            orders.resize(self.len(), 0);
+            let mut orders = filled(0, self.len(), NO_CHECK)?;
             let mut count = 0;
             for same in ranks.chunk_by(|(rank, _), (next, _)| rank == next) {
                 same.iter().for_each(|&(_, id)| orders[id as usize] = count);

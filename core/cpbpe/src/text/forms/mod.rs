@@ -87,8 +87,7 @@ impl Form {
             for from in (done..begin).step_by(CHECK_BYTES) {
                 check()?;
                 let part = from..begin.min(from + CHECK_BYTES);
-                out.grow(part.len())?;
-                out.extend_from_slice(&text[part.clone()]);
+                out.try_extend(&text[part.clone()])?;
                 if O::KEEPS {
                     part.into_iter().try_for_each(|at| origins.add(1, origin(at)))?;
                 }
@@ -428,9 +427,7 @@ impl Segment {
     pub fn add(&mut self, character: char, at: usize) -> Result<(), Halt> {
         let mut push = |character: char| {
             let class = Properties::of(character).class;
-            self.parts.grow(1)?;
-            self.parts.push(Part { character, class, first: at, last: at });
-            Ok(())
+            self.parts.try_push(Part { character, class, first: at, last: at })
         };
         let number = (character as u32).wrapping_sub(HANGUL);
         if number < SYLLABLES {
@@ -488,8 +485,7 @@ impl Segment {
         for (number, part) in self.parts.iter().enumerate() {
             let mut bytes = [0; 4];
             let bytes = part.character.encode_utf8(&mut bytes).as_bytes();
-            out.grow(bytes.len())?;
-            out.extend_from_slice(bytes);
+            out.try_extend(bytes)?;
             if !O::KEEPS {
                 continue;
             }
@@ -542,8 +538,7 @@ fn order(marks: &mut [Part], spare: &mut Vec<Part>) -> Result<(), Halt> {
         return Ok(());
     }
     spare.clear();
-    spare.grow(marks.len())?;
-    spare.extend_from_slice(marks);
+    spare.try_extend(marks)?;
     let mut places = [0; 256];
     for mark in spare.iter() {
         places[usize::from(mark.class)] += 1;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Halt};
-use crate::memory::{probe, Grow};
+use crate::memory::Grow;
 use crate::split::{Batch, Chunks, Splitter};
 use crate::train::bytes::ordered::OrderedTable;
 use crate::train::bytes::portions::{last_cut, Part, Portions};
@@ -107,8 +107,7 @@ impl ByteCounter {
     /// Count the next part of a text, of which more may come.
     pub fn add_part(&mut self, part: &[u8], threads: usize, monitor: &Monitor) -> Result<(), Error> {
         self.begun.get_or_insert(false);
-        self.rest.grow(part.len())?;
-        self.rest.extend_from_slice(part);
+        self.rest.try_extend(part)?;
         let cut = self.splitter.as_ref().and_then(|splitter| last_cut(splitter, &self.rest, self.searched));
         match cut {
             Some(cut) => self.count_rest(cut, threads, monitor),
@@ -164,8 +163,7 @@ impl ByteCounter {
                 monitor.check()?;
                 for part in parts {
                     if worker.count(splitter, part, monitor)? && broken.last() != Some(&part.number) {
-                        broken.grow(1)?;
-                        broken.push(part.number);
+                        broken.try_push(part.number)?;
                     }
                 }
                 if let Table::Counts(table) = &worker.table {
@@ -219,21 +217,13 @@ impl ByteCounter {
                 Table::Counts(_) => Ok(Words::default()),
             };
         }
-        // A sorted list takes 24 bytes for each word while it is sorted. Then it is written twice, in parts and as a
-        // whole.
-        let (mut words, mut bytes) = (0, 0);
-        let mut tables: Vec<WordTable> = Vec::new();
-        for worker in &mut self.workers {
-            if let Table::Counts(mut table) = std::mem::replace(&mut worker.table, Table::new(false)) {
-                words += table.distinct();
-                table.check()?;
-                bytes += table.memory();
-                tables.push(table);
+        let tables = self.workers.iter_mut().filter_map(|worker| {
+            match std::mem::replace(&mut worker.table, Table::new(false)) {
+                Table::Counts(table) => Some(table),
+                Table::Ordered(_) => None,
             }
-        }
-        probe(words * 64 + bytes * 2)?;
-        let threads = tables.len();
-        sorted::<false>(tables, threads, monitor)
+        });
+        sorted::<false>(tables.collect(), monitor)
     }
 }
 

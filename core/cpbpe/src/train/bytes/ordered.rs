@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Halt};
-use crate::memory::{with_room, Grow};
+use crate::memory::{collected, copied};
 use crate::train::threads::CHECK_INTERVAL;
 use crate::train::words::Words;
 use crate::watch::Monitor;
@@ -32,11 +32,8 @@ impl OrderedTable {
             return Ok(());
         }
         self.words.try_reserve(1).map_err(|_| Halt::OutOfMemory)?;
-        let mut own = Vec::new();
-        own.grow(word.len())?;
-        own.extend_from_slice(word);
+        self.words.insert(copied(word)?.into_boxed_slice(), (count, first));
         self.bytes += word.len();
-        self.words.insert(own.into_boxed_slice(), (count, first));
         Ok(())
     }
 
@@ -57,8 +54,7 @@ impl OrderedTable {
 
     /// The words, sorted.
     pub fn sorted(self, monitor: &Monitor) -> Result<Words, Error> {
-        let mut rows = with_room(self.words.len())?;
-        rows.extend(self.words);
+        let mut rows = collected(self.words.into_iter())?;
         rows.sort_unstable();
         let mut sorted = Words::default();
         for (at, (word, (count, first))) in rows.into_iter().enumerate() {

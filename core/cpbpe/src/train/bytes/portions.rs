@@ -51,8 +51,7 @@ impl<'a> Portions<'a> {
             let cut =
                 splitter.and_then(|splitter| first_cut(splitter, text, begin.saturating_add(PORTION), text.len()));
             let end = cut.unwrap_or(text.len());
-            self.parts.grow(1)?;
-            self.parts.push(Part { text: &text[begin..end], place: place + begin as u64, ..part });
+            self.parts.try_push(Part { text: &text[begin..end], place: place + begin as u64, ..part })?;
             self.open += end - begin;
             if self.open >= PORTION {
                 self.end()?;
@@ -67,8 +66,7 @@ impl<'a> Portions<'a> {
     /// End the last portion.
     pub fn end(&mut self) -> Result<(), Halt> {
         if self.ends.last().copied().unwrap_or(0) < self.parts.len() {
-            self.ends.grow(1)?;
-            self.ends.push(self.parts.len());
+            self.ends.try_push(self.parts.len())?;
         }
         self.open = 0;
         Ok(())

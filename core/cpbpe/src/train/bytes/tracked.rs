@@ -5,7 +5,7 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::collections::HashSet;
 
 use crate::error::Halt;
-use crate::memory::Grow;
+use crate::memory::{push_to, Grow};
 use crate::train::pairs::{PairNumber, SymbolNumber, SymbolTexts};
 use crate::train::queue::TrackedPair;
 use crate::train::text::TextPart;
@@ -54,19 +54,9 @@ impl BytePairs {
         };
         Tracked::of(ranking, std::iter::once(&[][..]).chain(spec.byte_order.chunks(1)))
     }
-
-    /// The text of a pair; `None` if it may never become a piece.
-    pub fn piece(&self, number: PairNumber) -> Option<Vec<u8>> {
-        let piece = self.text(number);
-        (!self.ranking.forbidden.contains(&piece)).then_some(piece)
-    }
 }
 
 impl Ranking for ByteRanking {
-    fn symbols(&self) -> usize {
-        self.lengths.len()
-    }
-
     fn add_symbol(&mut self, left: SymbolNumber, right: SymbolNumber) {
         self.lengths.push(self.lengths[left as usize] + self.lengths[right as usize]);
     }
@@ -87,8 +77,7 @@ impl Ranking for ByteRanking {
             Ties::Ids => u64::from(left) << 32 | u64::from(right),
             Ties::First => UNKNOWN,
         };
-        self.queue.try_reserve(1).map_err(|_| Halt::OutOfMemory)?;
-        self.queue.push((frequency, Reverse(rank), number));
+        push_to(&mut self.queue, (frequency, Reverse(rank), number))?;
         if self.ties == Ties::First && self.looked.len() < pairs.len() {
             self.looked.grow(pairs.len() - self.looked.len())?;
             self.looked.resize(pairs.len(), 0);
@@ -120,5 +109,13 @@ impl Ranking for ByteRanking {
             *top = (pair.frequency, Reverse(true_rank), number);
         }
         None
+    }
+
+    fn likely_next(&self) -> Option<PairNumber> {
+        self.queue.peek().map(|&(_, _, number)| number)
+    }
+
+    fn allows(&self, text: &[u8]) -> bool {
+        !self.forbidden.contains(text)
     }
 }
