@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Halt};
 use crate::lazy::{Lazy, Made};
-use crate::memory::{with_room, Grow};
+use crate::memory::{copied, with_room, Grow};
 use crate::text::normalize::{Normalizer, NormalizerOptions, Source, Spaces};
 use crate::text::utf8::{self, swap_spaces, REPLACEMENT};
 use crate::vocab::vocabulary::byte_of;
@@ -21,8 +21,10 @@ const MIN_PART: usize = 1 << 16;
 const CHECK_IDS: usize = 1 << 16;
 
 /// Turns the ids and pieces of one model into text.
+#[derive(Clone)]
 pub struct Decoder {
-    vocab: Arc<Vocab>,
+    /// The pieces.
+    pub(crate) vocab: Arc<Vocab>,
     /// What each id is decoded to. Variants of a model share it.
     texts: Arc<Lazy<PieceTexts>>,
     /// Rewrites the decoded text.
@@ -45,12 +47,7 @@ impl Decoder {
 
     /// The same for other options of the normalizer.
     pub fn variant(&self, options: &NormalizerOptions, keep_space: bool) -> Decoder {
-        Decoder {
-            vocab: self.vocab.clone(),
-            texts: self.texts.clone(),
-            denormalizer: self.denormalizer.clone(),
-            beginning: Beginning::new(options, keep_space || self.vocab.byte_level.is_some()),
-        }
+        Decoder { beginning: Beginning::new(options, keep_space || self.vocab.byte_level.is_some()), ..self.clone() }
     }
 
     /// The normalizer that rewrites what was decoded, if the model has one with rules.
@@ -60,11 +57,7 @@ impl Decoder {
 
     /// The text of ids.
     pub fn decode(&self, ids: &[u32], keep_invalid: bool, check: Check) -> Result<Vec<u8>, Error> {
-        let texts = self.texts()?;
-        let mut text = Vec::new();
-        let other = |position| Err(Error::UnknownId(position));
-        texts.decode(&self.vocab, ids, other, self.beginning, keep_invalid, check, &mut text)?;
-        Ok(self.denormalize(text, keep_invalid, check)?)
+        self.decode_with(ids, |position| Err(Error::UnknownId(position)), keep_invalid, check)
     }
 
     /// The texts of many sequences of ids, one after the other; `ends` says where each sequence ends. If there are
@@ -81,15 +74,13 @@ impl Decoder {
             let mut texts = DecodedTexts { blob: Vec::new(), ends: with_room(part.len())? };
             let (mut begin, mut next_check) = (first, first + CHECK_IDS);
             for &end in part {
-                // A denormalizer rewrites each text by itself.
-                let mut text = if self.denormalizer.is_some() { Vec::new() } else { std::mem::take(&mut texts.blob) };
-                let other = |position| Err(Error::UnknownId(position));
-                table.decode(&self.vocab, &ids[begin..end], other, self.beginning, false, check, &mut text)?;
+                let (before, other) = (texts.blob.len(), |position| Err(Error::UnknownId(position)));
+                self.append(&table, &ids[begin..end], other, false, check, &mut texts.blob)?;
                 if self.denormalizer.is_some() {
-                    let text = self.denormalize(text, false, check)?;
+                    // It rewrites each text by itself.
+                    let text = self.denormalize(copied(&texts.blob[before..])?, false, check)?;
+                    texts.blob.truncate(before);
                     texts.blob.try_extend(&text)?;
-                } else {
-                    texts.blob = text;
                 }
                 texts.ends.push(texts.blob.len());
                 begin = end;
@@ -118,31 +109,68 @@ impl Decoder {
         mut others: impl Iterator<Item = &'a [u8]>,
         check: Check,
     ) -> Result<Vec<u8>, Error> {
-        let texts = self.texts()?;
-        let mut text = Vec::new();
-        let other = |position| others.next().ok_or(Error::UnknownId(position));
-        texts.decode(&self.vocab, ids, other, self.beginning, false, check, &mut text)?;
-        Ok(self.denormalize(text, false, check)?)
+        self.decode_with(ids, |position| others.next().ok_or(Error::UnknownId(position)), false, check)
     }
 
-    /// The pieces of this decoder.
-    pub(crate) fn vocab(&self) -> &Vocab {
-        &self.vocab
+    /// The text of ids. For an id outside the vocabulary, `other` is called with its position, and returns the text or
+    /// an error.
+    fn decode_with<'a>(
+        &self,
+        ids: &[u32],
+        other: impl FnMut(usize) -> Result<&'a [u8], Error>,
+        keep_invalid: bool,
+        check: Check,
+    ) -> Result<Vec<u8>, Error> {
+        let mut text = Vec::new();
+        self.append(&*self.texts()?, ids, other, keep_invalid, check, &mut text)?;
+        Ok(self.denormalize(text, keep_invalid, check)?)
+    }
+
+    /// The same, appended to `out`, without a denormalizer.
+    fn append<'a>(
+        &self,
+        texts: &PieceTexts,
+        ids: &[u32],
+        mut other: impl FnMut(usize) -> Result<&'a [u8], Error>,
+        keep_invalid: bool,
+        check: Check,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        // Reserve a little more room than most texts need: moving a short text takes as long as decoding ten ids.
+        out.grow(ids.len() * 5 + 3 * SLACK)?;
+        let begin = out.len();
+        let mut text = Text { decoder: self, texts, keep_invalid, run: Vec::new(), at_beginning: true, out, begin };
+        let mut position = 0;
+        let mut next_check = CHECK_IDS;
+        while position < ids.len() {
+            if position >= next_check {
+                check()?;
+                next_check = position + CHECK_IDS;
+            }
+            // In the middle of a text this is the usual case.
+            if text.is_plain() {
+                let stop = ids.len().min(next_check);
+                position += texts.copy_texts(&ids[position..stop], text.out)?;
+                if position == stop {
+                    continue;
+                }
+            }
+            match texts.pieces.get(ids[position] as usize) {
+                Some(&piece) => text.add(piece)?,
+                None => text.add_unknown(other(position)?)?,
+            }
+            position += 1;
+        }
+        text.end_run()?;
+        if self.vocab.byte_level.is_some() && !keep_invalid {
+            utf8::repair_parts(out, begin)?;
+        }
+        Ok(())
     }
 
     /// What each id is decoded to.
-    pub(crate) fn texts(&self) -> Result<Made<'_, PieceTexts>, Halt> {
+    fn texts(&self) -> Result<Made<'_, PieceTexts>, Halt> {
         self.texts.get_or_make(|| PieceTexts::new(&self.vocab))
-    }
-
-    /// Whether a space at the beginning of the text is dropped: the model adds one, or removes those that are there.
-    pub(crate) fn drops_space(&self) -> bool {
-        self.beginning.drops_space
-    }
-
-    /// Whether the space of every piece is dropped until there is text.
-    pub(crate) fn drops_all(&self) -> bool {
-        self.beginning.drops_all
     }
 
     pub(crate) fn denormalize(&self, text: Vec<u8>, keep_invalid: bool, check: Check) -> Result<Vec<u8>, Halt> {
@@ -171,7 +199,7 @@ impl DecodedTexts {
 }
 
 /// What each id is decoded to, ready to copy.
-pub(crate) struct PieceTexts {
+struct PieceTexts {
     /// The decoded pieces, one after the other, and `SLACK` bytes.
     blob: Vec<u8>,
     /// For each id, which part of `blob` is its text.
@@ -191,7 +219,7 @@ struct PieceText {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum TextKind {
+enum TextKind {
     /// Text that does not begin with a space.
     Plain,
     /// Text whose first space may be the dummy prefix.
@@ -263,54 +291,9 @@ impl PieceTexts {
 
     /// How an id is decoded, and its text. If that is the surface, it may be cut off.
     #[inline]
-    pub(crate) fn get(&self, id: u32) -> Option<(TextKind, &[u8])> {
+    fn get(&self, id: u32) -> Option<(TextKind, &[u8])> {
         let piece = self.pieces.get(id as usize)?;
         Some((piece.kind, &self.blob[piece.begin as usize..][..usize::from(piece.length)]))
-    }
-
-    /// Append the text of `ids` to `out`. For an id outside the vocabulary, `other` is called with its position, and
-    /// returns the text or an error.
-    #[allow(clippy::too_many_arguments)]
-    fn decode<'a>(
-        &self,
-        vocab: &Vocab,
-        ids: &[u32],
-        mut other: impl FnMut(usize) -> Result<&'a [u8], Error>,
-        beginning: Beginning,
-        keep_invalid: bool,
-        check: Check,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        // Reserve a little more room than most texts need: moving a short text takes as long as decoding ten ids.
-        out.grow(ids.len() * 5 + 3 * SLACK)?;
-        let begin = out.len();
-        let mut text = Text::new(self, vocab, beginning, keep_invalid, out);
-        let mut position = 0;
-        let mut next_check = CHECK_IDS;
-        while position < ids.len() {
-            if position >= next_check {
-                check()?;
-                next_check = position + CHECK_IDS;
-            }
-            // In the middle of a text this is the usual case.
-            if text.is_plain() {
-                let stop = ids.len().min(next_check);
-                position += self.copy_texts(&ids[position..stop], text.out)?;
-                if position == stop {
-                    continue;
-                }
-            }
-            match self.pieces.get(ids[position] as usize) {
-                Some(&piece) => text.add(piece)?,
-                None => text.add_unknown(other(position)?)?,
-            }
-            position += 1;
-        }
-        text.end_run()?;
-        if vocab.byte_level.is_some() && !keep_invalid {
-            utf8::repair_parts(out, begin)?;
-        }
-        Ok(())
     }
 
     /// Append plain texts, up to the first id that is decoded in any other way. Returns how many there were.
@@ -347,9 +330,8 @@ impl PieceTexts {
 
 /// A text that is being decoded.
 struct Text<'a> {
+    decoder: &'a Decoder,
     texts: &'a PieceTexts,
-    vocab: &'a Vocab,
-    beginning: Beginning,
     /// Whether bytes that form no character stay.
     keep_invalid: bool,
     /// The bytes of a run of BYTE pieces that has not ended.
@@ -361,19 +343,7 @@ struct Text<'a> {
     begin: usize,
 }
 
-impl<'a> Text<'a> {
-    #[inline]
-    fn new(
-        texts: &'a PieceTexts,
-        vocab: &'a Vocab,
-        beginning: Beginning,
-        keep_invalid: bool,
-        out: &'a mut Vec<u8>,
-    ) -> Text<'a> {
-        let begin = out.len();
-        Text { texts, vocab, beginning, keep_invalid, run: Vec::new(), at_beginning: true, out, begin }
-    }
-
+impl Text<'_> {
     /// Whether a plain text can be appended as it is.
     #[inline]
     fn is_plain(&self) -> bool {
@@ -402,7 +372,7 @@ impl<'a> Text<'a> {
         let drop = self.drops(spaced);
         let begin = piece.begin as usize;
         let text = match piece.kind {
-            TextKind::Unknown | TextKind::UnknownSpaced => &self.vocab.unk_surface[..],
+            TextKind::Unknown | TextKind::UnknownSpaced => &self.decoder.vocab.unk_surface[..],
             _ => &self.texts.blob[begin + usize::from(drop)..begin + usize::from(piece.length)],
         };
         self.append(text, drop)
@@ -418,13 +388,13 @@ impl<'a> Text<'a> {
 
     /// Whether the first space of a text is dropped.
     fn drops(&self, spaced: bool) -> bool {
-        self.at_beginning && self.beginning.drops_space && spaced
+        self.at_beginning && self.decoder.beginning.drops_space && spaced
     }
 
     #[inline]
     fn append(&mut self, text: &[u8], dropped: bool) -> Result<(), Halt> {
         self.out.try_extend(text)?;
-        self.at_beginning = (!dropped || self.beginning.drops_all) && self.still_at_beginning();
+        self.at_beginning = (!dropped || self.decoder.beginning.drops_all) && self.still_at_beginning();
         Ok(())
     }
 
@@ -534,7 +504,7 @@ impl Run {
 impl Decoder {
     /// The text of ids, with the part of it that each id stands for.
     pub fn decode_spans(&self, ids: &[u32], check: Check) -> Result<DecodedSpans, Error> {
-        let vocab = self.vocab();
+        let vocab = &self.vocab;
         if let Some(position) = ids.iter().position(|&id| id as usize >= vocab.len()) {
             return Err(Error::UnknownId(position));
         }
@@ -546,7 +516,7 @@ impl Decoder {
 
     /// The same for pieces. One that the vocabulary does not have is copied.
     pub fn decode_pieces_spans(&self, pieces: &[&[u8]], check: Check) -> Result<DecodedSpans, Halt> {
-        let vocab = self.vocab();
+        let vocab = &self.vocab;
         let mut compact = Vec::new();
         let tokens = pieces.iter().map(|&piece| {
             compact.clear();
@@ -571,7 +541,7 @@ impl Decoder {
         check: Check,
     ) -> Result<DecodedSpans, Halt> {
         let texts = self.texts()?;
-        let vocab = self.vocab();
+        let vocab = &self.vocab;
         let count = tokens.len();
         let mut decoded = DecodedSpans { text: Vec::new(), ids: with_room(count)?, spans: with_room(count)? };
         decoded.text.grow(count * 5)?;
@@ -594,8 +564,8 @@ impl Decoder {
             match known {
                 None => decoded.add(vocab.unk.unwrap_or(NO_ID), unknown)?,
                 Some((id, TextKind::Unknown | TextKind::UnknownSpaced, _)) => decoded.add(id, &vocab.unk_surface)?,
-                Some((id, TextKind::Spaced, text)) if at_beginning && self.drops_space() => {
-                    dropped = !self.drops_all();
+                Some((id, TextKind::Spaced, text)) if at_beginning && self.beginning.drops_space => {
+                    dropped = !self.beginning.drops_all;
                     decoded.add(id, &text[1..])?;
                 }
                 Some((id, _, text)) => decoded.add(id, text)?,

@@ -47,13 +47,6 @@ impl Words {
         };
         (from, to.max(from))
     }
-
-    /// Whether there are singles before word `i`, the first of which is a character with this id.
-    #[inline(always)]
-    pub fn is_after(&self, i: usize, id: Option<u32>) -> bool {
-        let (from, to) = if self.by_character { self.character_singles(i) } else { (0, 0) };
-        from < to && Some(self.characters.ids[from]) == id
-    }
 }
 
 impl Cutter<'_> {

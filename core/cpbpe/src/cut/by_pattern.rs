@@ -2,7 +2,8 @@
 //! singles. Long chunks are cut into parts where nothing merges (see `vocab/byte_level.rs`), and these parts are words
 //! as well.
 
-use crate::cache::{Singles, MAX_CHUNK, STEP};
+use crate::cache::{self, Homes, Key, Singles, MAX_CHUNK, STEP};
+use crate::cut::WordBatch;
 use crate::error::{Error, Halt};
 use crate::machine::Machine;
 use crate::memory::Grow;
@@ -31,7 +32,7 @@ pub struct PatternWords {
     /// a thirtieth of the time.)
     part_ends: [usize; PARTS + 1],
     /// How many words there are.
-    pub count: usize,
+    count: usize,
     /// Where the batch begins in the text, and where it ends.
     first: usize,
     end: usize,
@@ -155,23 +156,33 @@ impl PatternWords {
             &text[self.first..self.end + PAD]
         }
     }
+}
 
-    /// Where a word begins and ends in the text of the batch.
+impl WordBatch for PatternWords {
     #[inline(always)]
-    pub fn place(&self, i: usize) -> [usize; 2] {
-        [self.begins[i] as usize, self.ends[i] as usize]
+    fn count(&self) -> usize {
+        self.count
     }
 
-    /// Where all words begin and end, and whether each is a part of a chunk, where that matters.
     #[inline(always)]
-    pub fn places(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
+    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes) {
+        let (text, mut done) = (self.text(text), 0);
         let places = self.begins.iter().zip(&self.ends).zip(&self.parts[..self.count]);
-        places.map(|((&begin, &end), &is_part)| (begin as usize, end as usize, is_part))
+        for (key, ((&begin, &end), &is_part)) in keys.iter_mut().zip(places) {
+            let (begin, end) = (begin as usize, end as usize);
+            let singles = Singles::new(done, begin - done);
+            *key = Key { singles, ..Key::of_part(Key::halves(text, begin, end), is_part) };
+            homes.prefetch(key.hash);
+            done = end;
+        }
     }
 
-    /// The singles before a word, or after the last one.
+    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8] {
+        &self.text(text)[self.begins[i] as usize..self.ends[i] as usize]
+    }
+
     #[inline(always)]
-    pub fn singles(&self, i: usize) -> Singles {
+    fn singles(&self, i: usize) -> Singles {
         let from = if i == 0 { 0 } else { self.ends[i - 1] as usize };
         let to = if i == self.count { self.end - self.first } else { self.begins[i] as usize };
         // (A chunk that is too long for the numbers of a batch is not followed by singles in the same batch.)
@@ -180,6 +191,11 @@ impl PatternWords {
         } else {
             Singles::new(from, to - from)
         }
+    }
+
+    #[inline(always)]
+    fn is_after(&self, _: usize, _: Option<u32>) -> bool {
+        false
     }
 }
 

@@ -6,8 +6,9 @@
 //! of `mask & !before` and begin one byte before the bits of `before & !mask`. Everything between an end and the next
 //! begin is singles.
 
-use crate::cache::Singles;
+use crate::cache::{self, Homes, Key, Singles};
 use crate::cut::by_character::CharacterSingles;
+use crate::cut::WordBatch;
 use crate::machine::{Machine, BLOCK};
 use crate::text::utf8::{self, character};
 use crate::vocab::characters::{ONE, UNKNOWN};
@@ -71,7 +72,7 @@ impl Default for Words {
 impl Words {
     /// Where the words begin and end, and the singles before each (none before the first).
     #[inline(always)]
-    pub fn places<const BY_CHARACTER: bool>(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
+    fn places<const BY_CHARACTER: bool>(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
         // Where the next word begins and its singles, both known once the word before it is done.
         let mut next = (self.start, Singles::default());
         let CharacterSingles { begins, ends, .. } = &self.characters;
@@ -100,10 +101,30 @@ impl Words {
     pub fn end(&self, i: usize) -> usize {
         self.first + usize::from(self.ends[i])
     }
+}
 
-    /// The singles before a word, or after the last one; none before the first.
+impl WordBatch for Words {
     #[inline(always)]
-    pub fn singles(&self, i: usize) -> Singles {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes) {
+        if self.by_character {
+            make_keys_from(self.places::<true>(), text, keys, homes);
+        } else {
+            make_keys_from(self.places::<false>(), text, keys, homes);
+        }
+    }
+
+    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8] {
+        &text[self.begin(i)..self.end(i)]
+    }
+
+    /// (There are none before the first word.)
+    #[inline(always)]
+    fn singles(&self, i: usize) -> Singles {
         if i == 0 {
             return Singles::default();
         }
@@ -113,6 +134,26 @@ impl Words {
         }
         let to = if i < self.count { self.begin(i) } else { self.singles_end };
         Singles::new(usize::from(self.ends[i - 1]), to - self.end(i - 1))
+    }
+
+    #[inline(always)]
+    fn is_after(&self, i: usize, id: Option<u32>) -> bool {
+        let (from, to) = if self.by_character { self.character_singles(i) } else { (0, 0) };
+        from < to && Some(self.characters.ids[from]) == id
+    }
+}
+
+/// See `make_keys`. (Not a closure: one that is called twice is not inlined.)
+#[inline(always)]
+fn make_keys_from(
+    places: impl Iterator<Item = (usize, usize, Singles)>,
+    text: &[u8],
+    keys: &mut [Key; cache::BATCH],
+    homes: Homes,
+) {
+    for (key, (begin, end, singles)) in keys.iter_mut().zip(places) {
+        *key = Key { singles, ..Key::of_halves(Key::halves(text, begin, end)) };
+        homes.prefetch(key.hash);
     }
 }
 
@@ -124,42 +165,44 @@ pub struct Cutter<'a> {
     pub(super) padded: &'a [u8],
     pub length: usize,
     /// Where the next batch begins.
-    pub base: usize,
+    pub(super) base: usize,
     /// Where the singles of the batch before end.
     done: usize,
     /// Whether there is a cut before the last byte of the batch before.
     pub(super) cut: bool,
     /// Where the word begins that has not ended yet.
     pub(super) open: Option<usize>,
+    /// Whether the text is compact, as far as it has been read.
+    pub is_compact: bool,
 }
 
 impl<'a> Cutter<'a> {
     #[inline(always)]
     pub fn new(vocab: &'a Vocab, joinable: &'a Joinable, padded: &'a [u8], length: usize) -> Cutter<'a> {
         // As if there were a cut before the byte in front of the text, so that no word ends or begins there.
-        Cutter { vocab, joinable, padded, length, base: 0, done: 0, cut: true, open: None }
+        Cutter { vocab, joinable, padded, length, base: 0, done: 0, cut: true, open: None, is_compact: true }
     }
 
-    /// Whether there is another batch: the end of the text is a cut and must be in one.
+    /// Find the words of the next batch. False if there is none (the end of the text is a cut, and must be in one), or
+    /// if it contains U+2581, so the text is not compact.
     #[inline(always)]
-    pub fn is_done(&self) -> bool {
-        self.base > self.length
-    }
-
-    /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
-    #[inline(always)]
-    pub fn next(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
+    pub fn next(&mut self, machine: impl Machine, words: &mut Words) -> bool {
+        if self.base > self.length {
+            return false;
+        }
         words.singles_begin = self.done;
         words.by_character = self.is_by_character(machine);
-        if words.by_character {
-            self.next_by_character(machine, words)?;
+        let found = if words.by_character {
+            self.next_by_character(machine, words)
         } else {
-            self.next_by_bytes(machine, words)?;
-        }
+            self.next_by_bytes(machine, words)
+        };
+        self.is_compact = found.is_some();
         self.done = words.singles_end;
-        Some(())
+        self.is_compact
     }
 
+    /// `None` if the batch contains U+2581, here and below.
     #[inline(always)]
     fn next_by_bytes(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
         // A character of several bytes is never a single here, nor is a byte that does not become exactly one id.

@@ -8,12 +8,12 @@
 //! vocabulary, a pattern cuts the text. Everything else is the same.
 
 use crate::cache::{
-    self, BatchLookup, Bytes, Cache, Found, Homes, Ids, Key, PackedIds, Singles, Source, FEW, MAX_CHUNK, SOME,
+    self, BatchLookup, Bytes, Cache, Found, Ids, Key, PackedIds, Singles, Source, FEW, MAX_CHUNK, SOME,
 };
 use crate::cut::by_pattern::{Cut, PatternCutter, PatternWords};
 use crate::cut::keys::{Part, Parts};
 use crate::cut::words::{is_cut, Cutter, Words, FIRST};
-use crate::cut::{by_pattern, words};
+use crate::cut::{by_pattern, words, WordBatch};
 use crate::encode::output::{IdSink, Output};
 use crate::error::Halt;
 use crate::machine::{Machine, Plain, Vector, BLOCK};
@@ -118,20 +118,6 @@ impl<W: Default> Default for Batch<W> {
     fn default() -> Batch<W> {
         Batch { words: W::default(), keys: [Key::default(); cache::BATCH] }
     }
-}
-
-/// The words of a batch, as they come from a `WordSource`.
-trait WordBatch: Default {
-    /// How many words there are.
-    fn count(&self) -> usize;
-    /// Make the keys of the words, with the singles before each, and prefetch the lines of the cache that they lead to.
-    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes);
-    /// A word.
-    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8];
-    /// The singles before a word whose key was not used, or those after the last word.
-    fn singles(&self, i: usize) -> Singles;
-    /// Whether there are singles before a word, the first of which is a character with this id.
-    fn is_after(&self, i: usize, id: Option<u32>) -> bool;
 }
 
 /// Cuts a text into words, batch by batch.
@@ -277,32 +263,21 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
 
 // --- Compact text --------------------------------------------------------------------------------
 
-/// Cuts a compact text.
-struct CompactSource<'a> {
-    cutter: Cutter<'a>,
-    /// Whether the text is compact, as far as it has been read.
-    is_compact: bool,
-}
-
-impl WordSource for CompactSource<'_> {
+impl WordSource for Cutter<'_> {
     type Words = Words;
     const CHECK_BATCHES: usize = 1 << 6;
 
     fn vector(&self) -> Option<Vector> {
-        self.cutter.joinable.vector
+        self.joinable.vector
     }
 
     fn length(&self) -> usize {
-        self.cutter.length
+        self.length
     }
 
     #[inline(always)]
     fn next(&mut self, machine: impl Machine, words: &mut Words) -> Result<bool, Halt> {
-        if self.cutter.is_done() {
-            return Ok(false);
-        }
-        self.is_compact = self.cutter.next(machine, words).is_some();
-        Ok(self.is_compact)
+        Ok(Cutter::next(self, machine, words))
     }
 
     #[inline(always)]
@@ -334,7 +309,7 @@ impl WordSource for CompactSource<'_> {
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
                 encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[FIRST..]))
             } else {
-                let source = Bytes { text: &text[words.first..], ids: &encoder.source.cutter.joinable.singles.ids };
+                let source = Bytes { text: &text[words.first..], ids: &encoder.source.joinable.singles.ids };
                 let first = Bytes { text: &text[words.singles_begin..], ..source };
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
                 encoder.append_words(text, batch, lookup, source)
@@ -347,57 +322,13 @@ impl WordSource for CompactSource<'_> {
     #[cold]
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, _: Key, text: &[u8]) -> Result<bool, Halt> {
         let Encoder { vocab, check, chunk, .. } = encoder;
-        let joinable = encoder.source.cutter.joinable;
+        let joinable = encoder.source.joinable;
         if let Some(unkeyed) = &joinable.unkeyed {
             append_parts(vocab, joinable, unkeyed, encoder.cache, text, *check, chunk)?;
         } else {
             merge_chunk(vocab, text, *check, &mut IdSink { vocab, text, compact: true, out: chunk })?;
         }
         Ok(utf8::length_by_first(text[0]) < text.len())
-    }
-}
-
-impl WordBatch for Words {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.count
-    }
-
-    #[inline(always)]
-    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes) {
-        if self.by_character {
-            make_keys_from(self.places::<true>(), text, keys, homes);
-        } else {
-            make_keys_from(self.places::<false>(), text, keys, homes);
-        }
-    }
-
-    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8] {
-        &text[self.begin(i)..self.end(i)]
-    }
-
-    #[inline(always)]
-    fn singles(&self, i: usize) -> Singles {
-        Words::singles(self, i)
-    }
-
-    #[inline(always)]
-    fn is_after(&self, i: usize, id: Option<u32>) -> bool {
-        Words::is_after(self, i, id)
-    }
-}
-
-/// See `make_keys`. (Not a closure: one that is called twice is not inlined.)
-#[inline(always)]
-fn make_keys_from(
-    places: impl Iterator<Item = (usize, usize, Singles)>,
-    text: &[u8],
-    keys: &mut [Key; cache::BATCH],
-    homes: Homes,
-) {
-    for (key, (begin, end, singles)) in keys.iter_mut().zip(places) {
-        *key = Key { singles, ..Key::of_halves(Key::halves(text, begin, end)) };
-        homes.prefetch(key.hash);
     }
 }
 
@@ -440,7 +371,7 @@ pub fn encode_compact<O: Output>(
             (&padded[..], length)
         };
         debug_assert!(padded.len() >= length + PAD);
-        let source = CompactSource { cutter: Cutter::new(vocab, joinable, padded, length), is_compact: true };
+        let source = Cutter::new(vocab, joinable, padded, length);
         let mut encoder = Encoder { vocab, source, check, cache: &mut *cache, chunk: &mut *chunk, out: &mut *out };
         encoder.run(padded, pending)?;
         if !encoder.source.is_compact {
@@ -504,39 +435,6 @@ impl WordSource for PatternCutter<'_> {
             merge_pattern_chunk(vocab, encoder.source.byte_level, text, *check, sink)?;
         }
         Ok(text.len() <= MAX_CHUNK)
-    }
-}
-
-impl WordBatch for PatternWords {
-    #[inline(always)]
-    fn count(&self) -> usize {
-        self.count
-    }
-
-    #[inline(always)]
-    fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes) {
-        let (text, mut done) = (self.text(text), 0);
-        for (key, (begin, end, is_part)) in keys.iter_mut().zip(self.places()) {
-            let singles = Singles::new(done, begin - done);
-            *key = Key { singles, ..Key::of_part(Key::halves(text, begin, end), is_part) };
-            homes.prefetch(key.hash);
-            done = end;
-        }
-    }
-
-    fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8] {
-        let [begin, end] = self.place(i);
-        &self.text(text)[begin..end]
-    }
-
-    #[inline(always)]
-    fn singles(&self, i: usize) -> Singles {
-        PatternWords::singles(self, i)
-    }
-
-    #[inline(always)]
-    fn is_after(&self, _: usize, _: Option<u32>) -> bool {
-        false
     }
 }
 

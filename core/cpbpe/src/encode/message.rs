@@ -20,30 +20,19 @@ const NUMBERS: usize = 7 * 11;
 const PER_PIECE: usize = 24;
 
 /// A message that is being written.
-pub struct Message(Vec<u8>);
-
-/// One piece in a message.
-pub struct MessagePiece<'a> {
-    /// Its text.
-    pub piece: &'a [u8],
-    /// Its id; `u32::MAX` stands for -1.
-    pub id: u32,
-    /// The part of the text that it stands for, if the message says that.
-    pub surface: Option<&'a [u8]>,
-    /// Where this part begins and ends.
-    pub span: [usize; 2],
-}
+struct Message(Vec<u8>);
 
 impl Message {
     /// A message for a text of about this many pieces.
-    pub fn new(text: &[u8], pieces: usize) -> Result<Message, Halt> {
+    fn new(text: &[u8], pieces: usize) -> Result<Message, Halt> {
         let mut message = Message(with_room(text.len() * 3 + pieces * PER_PIECE + NUMBERS)?);
         message.field(1, text);
         Ok(message)
     }
 
-    /// Append a piece.
-    pub fn add(&mut self, MessagePiece { piece, id, surface, span: [begin, end] }: MessagePiece) -> Result<(), Halt> {
+    /// Append a piece: its text; its id (`u32::MAX` stands for -1); the part of the text that it stands for, if the
+    /// message says that; and where this part begins and ends.
+    fn add(&mut self, piece: &[u8], id: u32, surface: Option<&[u8]>, [begin, end]: [usize; 2]) -> Result<(), Halt> {
         self.0.grow(piece.len() + surface.map_or(0, <[u8]>::len) + NUMBERS)?;
         let size = size_of_field(piece)
             + surface.map_or(0, size_of_field)
@@ -62,11 +51,6 @@ impl Message {
         self.0.push(5 << 3);
         self.number(end);
         Ok(())
-    }
-
-    /// The message.
-    pub fn finish(self) -> Vec<u8> {
-        self.0
     }
 
     fn field(&mut self, number: u8, bytes: &[u8]) {
@@ -146,9 +130,9 @@ impl Engine {
                     }
                 }
             }
-            message.add(MessagePiece { piece: &piece, id, surface, span })?;
+            message.add(&piece, id, surface, span)?;
         }
-        Ok(message.finish())
+        Ok(message.0)
     }
 }
 
@@ -174,16 +158,15 @@ impl Decoder {
             }
             text.clear();
             piece(i, &mut text)?;
-            message.add(MessagePiece { piece: &text, id, surface: Some(&decoded.text[span[0]..span[1]]), span })?;
+            message.add(&text, id, Some(&decoded.text[span[0]..span[1]]), span)?;
         }
-        Ok(message.finish())
+        Ok(message.0)
     }
 
     /// The message for the text of ids.
     pub fn ids_message(&self, ids: &[u32], check: Check) -> Result<Vec<u8>, Error> {
-        let vocab = self.vocab();
         let piece = |i: usize, out: &mut Vec<u8>| {
-            vocab.text_of(ids[i], out);
+            self.vocab.text_of(ids[i], out);
             Ok(())
         };
         Ok(self.message(self.decode_spans(ids, check)?, piece, check)?)
@@ -203,8 +186,8 @@ mod tests {
     #[test]
     fn a_message() {
         let mut message = Message::new(b"a", 1).unwrap();
-        message.add(MessagePiece { piece: b"a", id: 300, surface: Some(b"a"), span: [0, 1] }).unwrap();
-        assert_eq!(message.finish(), b"\x0a\x01a\x12\x0d\x0a\x01a\x10\xac\x02\x1a\x01a\x20\x00\x28\x01");
+        message.add(b"a", 300, Some(b"a"), [0, 1]).unwrap();
+        assert_eq!(message.0, b"\x0a\x01a\x12\x0d\x0a\x01a\x10\xac\x02\x1a\x01a\x20\x00\x28\x01");
     }
 
     #[test]

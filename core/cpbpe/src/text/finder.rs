@@ -1,50 +1,22 @@
 //! Finds keys from left to right, the longest at each place: special tokens, perhaps thousands of them.
 //!
-//! An automaton reads every byte, which can take as long as encoding. If the keys begin with only a few different
-//! bytes, the automaton searches for these bytes first, which is fast. If they begin with more, `Beginnings` skips
-//! places where no key begins, and the automaton is only asked about the others. If a text has too many of these
-//! (perhaps on purpose), only the automaton is used, which takes linear time for every text.
-//!
-//! The time is linear in what the automaton reads. After a key it starts again where the key ends, so it may read again
-//! those bytes in which it looked for a longer key. With long keys these are many, so long keys are found by a walk
-//! with `Keys`.
-
-use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+//! Most places of most texts begin no key. `Beginnings` skips them, and a walk with `Keys` looks at the others. The walk
+//! takes linear time for every text, even one that begins like a key everywhere (perhaps on purpose).
 
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::text::keys::Keys;
 use crate::watch::Check;
 
-/// Whether to go on is checked once in this many matches, or bytes.
-const CHECK_MATCHES: usize = 1 << 12;
+/// Whether to go on is checked once in this many bytes.
 const CHECK_BYTES: usize = 1 << 16;
-
-/// The automaton does not search for keys longer than this.
-const LONG: usize = 64;
-/// About how many bytes the automaton takes for each byte of its keys, if no keys begin alike.
-const STATE: usize = 100;
-/// For every byte that was skipped, this many may be read without finding a key.
-const PATIENCE: usize = 4;
-/// This many bytes may be read in any case.
-const FREE: usize = 1 << 12;
+/// The most bytes that a key takes besides its own: its node, and its share of the node above it.
+const PER_KEY: usize = 256;
 
 /// Some keys, ready to be searched for.
-pub struct Finder(Way);
-
-/// The methods of searching.
-enum Way {
-    /// Keys of up to `LONG` bytes.
-    Short(Automaton),
-    /// Keys, some of which are longer.
-    Long(Keys, Beginnings),
-}
-
-struct Automaton {
-    automaton: AhoCorasick,
-    beginnings: Option<Beginnings>,
-    /// How many bytes the longest key has.
-    longest: usize,
+pub struct Finder {
+    keys: Keys,
+    beginnings: Beginnings,
 }
 
 /// A key in a text.
@@ -70,82 +42,27 @@ impl Finder {
         if keys.iter().any(|key| key.is_empty()) || u32::try_from(keys.len()).is_err() {
             return Err(Error::InvalidKeys);
         }
-        let longest = keys.iter().map(|key| key.len()).max().unwrap_or(0);
-        if longest > LONG {
-            if let Some(beginnings) = Beginnings::new(keys, false) {
-                return Ok(Finder(Way::Long(Keys::unlimited(keys)?, beginnings)));
-            }
-        }
-        probe(STATE * keys.iter().map(|key| key.len()).sum::<usize>())?;
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .start_kind(StartKind::Both)
-            .build(keys)
-            .map_err(|_| Error::InvalidKeys)?;
-        Ok(Finder(Way::Short(Automaton { automaton, beginnings: Beginnings::new(keys, true), longest })))
+        probe(PER_KEY * keys.len() + keys.iter().map(|key| key.len()).sum::<usize>())?;
+        Ok(Finder { keys: Keys::unlimited(keys)?, beginnings: Beginnings::new(keys) })
     }
 
     /// All keys of a text.
     pub fn find_all(&self, text: &[u8], check: Check) -> Result<Vec<Match>, Halt> {
         let mut matches = Vec::new();
-        let mut at = 0;
-        let mut add = |one: Match| {
-            matches.try_push(one)?;
-            if matches.len() % CHECK_MATCHES == 0 {
+        let mut walk = self.keys.walk(text);
+        let (mut at, mut next_check) = (0, CHECK_BYTES);
+        while let Some(begin) = self.beginnings.next(text, at) {
+            let length = walk.longest(begin);
+            at = begin + length.max(1);
+            if length > 0 {
+                matches.try_push(Match { key: walk.key(begin, length), begin, end: at })?;
+            }
+            if at >= next_check {
                 check()?;
-            }
-            Ok::<_, Halt>(())
-        };
-        match &self.0 {
-            Way::Short(automaton) => {
-                while let Some(one) = automaton.find(text, at) {
-                    at = one.end;
-                    add(one)?;
-                }
-            }
-            Way::Long(keys, beginnings) => {
-                let mut walk = keys.walk(text);
-                let mut next_check = CHECK_BYTES;
-                while let Some(begin) = beginnings.next(text, at) {
-                    let length = walk.longest(begin);
-                    at = begin + length.max(1);
-                    if length > 0 {
-                        add(Match { key: walk.key(begin, length), begin, end: at })?;
-                    }
-                    if at >= next_check {
-                        check()?;
-                        next_check = at + CHECK_BYTES;
-                    }
-                }
+                next_check = at + CHECK_BYTES;
             }
         }
         Ok(matches)
-    }
-}
-
-impl Automaton {
-    /// The first key from `at` on.
-    fn find(&self, text: &[u8], at: usize) -> Option<Match> {
-        let Some(beginnings) = &self.beginnings else { return self.search(text, at, Anchored::No) };
-        let mut place = at;
-        let mut in_vain = 0;
-        loop {
-            place = beginnings.next(text, place)?;
-            if in_vain > FREE + PATIENCE * (place - at) {
-                return self.search(text, place, Anchored::No);
-            }
-            if let Some(matched) = self.search(text, place, Anchored::Yes) {
-                return Some(matched);
-            }
-            in_vain += self.longest;
-            place += 1;
-        }
-    }
-
-    /// The first key from `at` on or, if `anchored`, the one that begins there.
-    fn search(&self, text: &[u8], at: usize, anchored: Anchored) -> Option<Match> {
-        let matched = self.automaton.find(Input::new(text).range(at..).anchored(anchored))?;
-        Some(Match { key: matched.pattern().as_usize(), begin: matched.start(), end: matched.end() })
     }
 }
 
@@ -153,7 +70,7 @@ impl Automaton {
 //
 // Skips places of a text where no key can begin.
 
-/// Up to this many different first bytes are found faster by the automaton's own search for them.
+/// Up to this many different first bytes are searched for by themselves.
 const FEW: usize = 3;
 /// How many bytes of a key's beginning are looked at.
 const WIDTH: usize = 8;
@@ -163,9 +80,13 @@ const FILTER: usize = 1 << (BITS - 6);
 /// How many places are looked at together.
 const BLOCK: usize = 32;
 
-/// Skips places where no key begins. A filter reads no more bytes than its shortest key has, so short keys may get a
-/// filter of their own.
-pub struct Beginnings(Vec<Filter>);
+/// Skips places where no key begins.
+enum Beginnings {
+    /// The bytes with which all keys begin.
+    Few([u8; FEW]),
+    /// A filter reads no more bytes than its shortest key has, so short keys may get a filter of their own.
+    Filters(Vec<Filter>),
+}
 
 struct Filter {
     /// 1 for each byte with which a key begins.
@@ -232,35 +153,41 @@ fn number(text: &[u8]) -> u64 {
     }
 }
 
+/// The first bytes of keys, if there are only a few different ones; the last is repeated.
+fn few_firsts(keys: &[&[u8]]) -> Option<[u8; FEW]> {
+    let mut firsts: Vec<u8> = keys.iter().map(|key| key[0]).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    let last = *firsts.last()?;
+    firsts.resize(firsts.len().max(FEW), last);
+    firsts.try_into().ok()
+}
+
 impl Beginnings {
-    /// `None` if the keys begin with only a few different bytes: the automaton's own search (`prefilter`) finds these
-    /// faster.
-    pub fn new(keys: &[&[u8]], prefilter: bool) -> Option<Beginnings> {
-        let few = |keys: &[&[u8]]| {
-            let mut firsts: Vec<u8> = keys.iter().map(|key| key[0]).collect();
-            firsts.sort_unstable();
-            firsts.dedup();
-            firsts.len() <= FEW
-        };
-        if keys.is_empty() || (prefilter && few(keys)) {
-            return None;
+    fn new(keys: &[&[u8]]) -> Beginnings {
+        if let Some(firsts) = few_firsts(keys) {
+            return Beginnings::Few(firsts);
         }
         let (long, short): (Vec<&[u8]>, Vec<&[u8]>) = keys.iter().partition(|key| key.len() >= WIDTH);
         // A filter whose keys have few different first bytes skips most blocks, and costs next to nothing.
-        let groups = if few(&short) { vec![&long[..], &short] } else { vec![keys] };
-        Some(Beginnings(groups.into_iter().filter_map(Filter::new).collect()))
+        let groups = if few_firsts(&short).is_some() { vec![&long[..], &short] } else { vec![keys] };
+        Beginnings::Filters(groups.into_iter().filter_map(Filter::new).collect())
     }
 
     /// The first place from `at` on where a key may begin.
-    pub fn next(&self, text: &[u8], at: usize) -> Option<usize> {
-        let may_begin = |&at: &usize| self.0.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
+    fn next(&self, text: &[u8], at: usize) -> Option<usize> {
+        let filters = match self {
+            Beginnings::Few([a, b, c]) => return memchr::memchr3(*a, *b, *c, &text[at..]).map(|place| at + place),
+            Beginnings::Filters(filters) => filters,
+        };
+        let may_begin = |&at: &usize| filters.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
         // (Where many places have to be looked at, the next place often is one of them.)
         if at < text.len() && may_begin(&at) {
             return Some(at);
         }
         let mut base = at;
         while let Some(block) = text[base..].first_chunk() {
-            let places = self.0.iter().fold(0, |places, filter| places | filter.places(block));
+            let places = filters.iter().fold(0, |places, filter| places | filter.places(block));
             if places != 0 {
                 return Some(base + places.trailing_zeros() as usize);
             }
