@@ -9,7 +9,7 @@ use crate::text::normalize::{Normalizer, NormalizerOptions, Source, Spaces};
 use crate::text::utf8::{self, swap_spaces, REPLACEMENT};
 use crate::vocab::vocabulary::byte_of;
 use crate::vocab::{piece_type, Vocab};
-use crate::watch::{in_parts, Check};
+use crate::watch::{in_parts, Check, Checks};
 
 /// Stands for a piece that the vocabulary does not have: no piece has this id.
 pub const NO_ID: u32 = u32::MAX;
@@ -72,7 +72,7 @@ impl Decoder {
         let decode_part = |(first, part): (usize, &[usize]), check: Check| {
             let table = self.texts()?;
             let mut texts = DecodedTexts { blob: Vec::new(), ends: with_room(part.len())? };
-            let (mut begin, mut next_check) = (first, first + CHECK_IDS);
+            let (mut begin, mut checks) = (first, Checks::new(check, CHECK_IDS));
             for &end in part {
                 let (before, other) = (texts.blob.len(), |position| Err(Error::UnknownId(position)));
                 self.append(&table, &ids[begin..end], other, false, check, &mut texts.blob)?;
@@ -84,10 +84,7 @@ impl Decoder {
                 }
                 texts.ends.push(texts.blob.len());
                 begin = end;
-                if begin >= next_check {
-                    check()?;
-                    next_check = begin + CHECK_IDS;
-                }
+                checks.at(begin - first)?;
             }
             Ok::<_, Error>(texts)
         };
@@ -547,10 +544,9 @@ impl Decoder {
         decoded.text.grow(count * 5)?;
         let mut run = Run::default();
         let (mut at_beginning, mut dropped) = (true, false);
+        let mut checks = Checks::new(check, CHECK_TOKENS);
         for (position, (id, unknown)) in tokens.enumerate() {
-            if position % CHECK_TOKENS == CHECK_TOKENS - 1 {
-                check()?;
-            }
+            checks.at(position)?;
             let known = id.and_then(|id| texts.get(id).map(|(kind, text)| (id, kind, text)));
             if let Some((id, TextKind::Byte, byte)) = known {
                 run.add(id, byte[0])?;

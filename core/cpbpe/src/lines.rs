@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Halt};
 use crate::memory::{with_room, Grow};
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
 /// This many bytes are copied for every word. Only longer words need a second copy.
 const SHORT: usize = 16;
@@ -65,7 +65,7 @@ impl LineWriter {
         let mut out = Output { bytes: Vec::new(), at: 0 };
         let mut others = others;
         let mut begin = 0;
-        let mut unchecked = 0;
+        let mut checks = Checks::new(check, STEP);
         for &end in ends {
             out.append(&self.before)?;
             while begin < end {
@@ -76,11 +76,7 @@ impl LineWriter {
                 self.append(part, begin, here, &mut out)?;
                 others = later;
                 begin += step;
-                unchecked += step;
-                if unchecked >= STEP {
-                    unchecked = 0;
-                    check()?;
-                }
+                checks.at(begin)?;
                 if begin == end {
                     out.at -= self.between.len();
                 }
@@ -177,7 +173,7 @@ pub struct ReadIds {
 pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>) -> Result<ReadIds, Error> {
     let mut read = ReadIds { ids: Vec::new(), ends: Vec::new(), wrong: None };
     let mut begin = 0;
-    let mut checked = 0;
+    let mut checks = Checks::new(check, STEP);
     while begin < data.len() {
         // Search for the end of the word.
         let length = data[begin..].iter().position(|&byte| byte == b' ' || byte == b'\n');
@@ -193,10 +189,7 @@ pub fn read_ids(data: &[u8], check: Check, id_of: impl Fn(&[u8]) -> Option<u32>)
             read.ends.try_push(read.ids.len())?;
         }
         begin = end + 1;
-        if begin - checked >= STEP {
-            checked = begin;
-            check()?;
-        }
+        checks.at(begin)?;
     }
     if data.last().is_some_and(|&byte| byte != b'\n') {
         read.ends.try_push(read.ids.len())?;

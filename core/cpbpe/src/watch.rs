@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::mpsc::{sync_channel, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
+use std::thread::current;
 use std::time::Duration;
 
 use crate::error::Halt;
@@ -18,6 +19,31 @@ pub type Check<'a> = &'a (dyn Fn() -> Result<(), Halt> + Sync);
 
 /// A check for work that is never stopped.
 pub const NO_CHECK: Check<'static> = &|| Ok(());
+
+/// Asks a check whether to go on, once in this many steps.
+pub struct Checks<'a> {
+    check: Check<'a>,
+    every: usize,
+    /// After how many steps to ask again.
+    next: usize,
+}
+
+impl<'a> Checks<'a> {
+    /// For work that has not begun yet.
+    pub fn new(check: Check<'a>, every: usize) -> Checks<'a> {
+        Checks { check, every, next: every }
+    }
+
+    /// Ask if it is time, when this many steps are done.
+    #[inline]
+    pub fn at(&mut self, done: usize) -> Result<(), Halt> {
+        if done < self.next {
+            return Ok(());
+        }
+        self.next = done + self.every;
+        (self.check)()
+    }
+}
 
 /// How many bytes must be available to start threads. A thread that gets no memory ends the process before it can
 /// report that; its stack and the reserves of its allocator take up to 70 MiB of addresses.
@@ -31,15 +57,59 @@ pub fn may_start_threads() -> bool {
 /// How often a thread that waits for others checks whether to go on.
 pub const WAIT: Duration = Duration::from_millis(50);
 
-/// Do the work for each item: for the first one here, for each other one in a thread of its own. Returns the results in
-/// the order of the items, or the first error. Only the work done here calls the given check; if that says stop, all
-/// threads stop.
+/// Do the work for each item: for the first one here, for each other one in a thread of its own, or here if no thread
+/// can be started. While this thread waits for the others, it calls `wake` again and again. The results are in the order
+/// of the items. If the work panics, so does this function.
+pub fn in_threads<I: Send, T: Send>(
+    items: impl IntoIterator<Item = I>,
+    mut wake: impl FnMut(),
+    work: impl Fn(I) -> T + Sync,
+) -> Vec<T> {
+    let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    let work = |item: &Mutex<Option<I>>| item.lock().unwrap_or_else(PoisonError::into_inner).take().map(&work);
+    let Some((first, others)) = items.split_first() else { return Vec::new() };
+    let may_start = !others.is_empty() && may_start_threads();
+    let results = std::thread::scope(|scope| {
+        // 1. Start the others. (Nothing is ever sent: the channel closes when all have ended.)
+        let (alive, ended) = sync_channel::<()>(1);
+        let work = &work;
+        let start = |item| {
+            let alive = alive.clone();
+            let work = move || {
+                let _alive = alive;
+                work(item)
+            };
+            if may_start {
+                std::thread::Builder::new().spawn_scoped(scope, work).ok()
+            } else {
+                None
+            }
+        };
+        let threads: Vec<_> = others.iter().map(start).collect();
+        drop(alive);
+        // 2. Do the first item, and wait. Then do those for which there is no thread.
+        let mut results = vec![work(first)];
+        while ended.recv_timeout(WAIT) == Err(RecvTimeoutError::Timeout) {
+            wake();
+        }
+        for (thread, item) in threads.into_iter().zip(others) {
+            results.push(match thread {
+                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => work(item),
+            });
+        }
+        results
+    });
+    results.into_iter().flatten().collect()
+}
+
+/// The same for work that may fail. Returns the first error, after which all threads stop. Only the work done here calls
+/// the given check; if that says stop, all threads stop.
 pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
     items: &[I],
     check: Check,
     work: impl Fn(I, Check) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    // 1. What the threads share: the first error, after which all of them stop.
     let stopped = AtomicBool::new(false);
     let error = Mutex::new(None);
     let fail = |reason: E| {
@@ -48,45 +118,10 @@ pub fn in_parts<I: Copy + Send + Sync, T: Send, E: From<Halt> + Send>(
     };
     let others = || if stopped.load(Ordering::Relaxed) { Err(Halt::Stopped) } else { Ok(()) };
     let here = || others().and_then(|()| check());
-    let run = |item: I, check: Check| work(item, check).map_err(fail).ok();
-    let Some((&first, rest)) = items.split_first() else { return Ok(Vec::new()) };
-    let may_start = !rest.is_empty() && may_start_threads();
-    let results: Vec<Option<T>> = std::thread::scope(|scope| {
-        // 2. Start the others. (Nothing is ever sent: the channel closes when all have ended.)
-        let (alive, ended) = sync_channel::<()>(1);
-        let (run, others) = (&run, &others);
-        let start = |&item: &I| {
-            let alive = alive.clone();
-            let work = move || {
-                let _alive = alive;
-                run(item, others)
-            };
-            // If no thread can be started, this one does the work later.
-            if may_start {
-                std::thread::Builder::new().spawn_scoped(scope, work).map_err(|_| item)
-            } else {
-                Err(item)
-            }
-        };
-        let workers: Vec<_> = rest.iter().map(start).collect();
-        drop(alive);
-        // 3. Do the first item, and those for which there is no thread. Then wait.
-        let mut results = vec![run(first, &here)];
-        let mut left: Vec<_> = workers.into_iter().map(|worker| worker.map_err(|item| run(item, &here))).collect();
-        while ended.recv_timeout(WAIT) == Err(RecvTimeoutError::Timeout) {
-            if let Err(halt) = here() {
-                fail(halt.into());
-                break;
-            }
-        }
-        for worker in left.drain(..) {
-            results.push(match worker {
-                Ok(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(result) => result,
-            });
-        }
-        results
-    });
+    let own = current().id();
+    let run = |item: I| work(item, if current().id() == own { &here } else { &others }).map_err(fail).ok();
+    let wake = || here().unwrap_or_else(|halt| fail(halt.into()));
+    let results = in_threads(items.iter().copied(), wake, run);
     match error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(results.into_iter().flatten().collect()),

@@ -20,7 +20,7 @@ use crate::error::Halt;
 use crate::text::keys::Walk;
 use crate::text::utf8;
 use crate::vocab::joinable::Unkeyed;
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
 /// Whether to go on is checked once in this many bytes.
 const CHECK_BYTES: usize = 1 << 14;
@@ -45,16 +45,13 @@ pub struct Parts<'a> {
     at: usize,
     /// The length of the user-defined piece there, 0 if there is none.
     key: usize,
-    /// Says whether to go on,
-    check: Check<'a>,
-    /// and is asked again at this place.
-    next_check: usize,
+    checks: Checks<'a>,
 }
 
 impl<'a> Parts<'a> {
     /// `walk` walks through the text, which is compact and UTF-8.
     pub fn new(unkeyed: &'a Unkeyed, walk: Walk<'a>, text: &'a [u8], check: Check<'a>) -> Parts<'a> {
-        let mut parts = Parts { unkeyed, walk, text, at: 0, key: 0, check, next_check: CHECK_BYTES };
+        let mut parts = Parts { unkeyed, walk, text, at: 0, key: 0, checks: Checks::new(check, CHECK_BYTES) };
         parts.key = parts.key_at(0);
         parts
     }
@@ -67,16 +64,6 @@ impl<'a> Parts<'a> {
         } else {
             0
         }
-    }
-
-    /// Check now and then whether to go on.
-    #[inline]
-    fn checked(&mut self) -> Result<(), Halt> {
-        if self.at < self.next_check {
-            return Ok(());
-        }
-        self.next_check = self.at + CHECK_BYTES;
-        (self.check)()
     }
 }
 
@@ -92,10 +79,10 @@ impl Iterator for Parts<'_> {
         if is_key {
             self.at += self.key;
             self.key = self.key_at(self.at);
-            return Some(self.checked().map(|()| Part { begin, end: self.at, is_key }));
+            return Some(self.checks.at(self.at).map(|()| Part { begin, end: self.at, is_key }));
         }
         loop {
-            if let Err(halt) = self.checked() {
+            if let Err(halt) = self.checks.at(self.at) {
                 return Some(Err(halt));
             }
             let last = self.at;

@@ -4,10 +4,10 @@ use crate::error::Halt;
 use crate::split::Splitter;
 use crate::text::utf8::{self, character};
 use crate::vocab::{Joinable, Vocab};
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
-/// Whether to go on is checked once in this many steps.
-const CHECK_STEPS: usize = 1 << 14;
+/// Whether to go on is checked once in this many bytes.
+const CHECK_BYTES: usize = 1 << 14;
 /// With a byte-level vocabulary, the search for a cut begins with this many bytes at the end.
 const FIRST_PART: usize = 64;
 
@@ -64,12 +64,9 @@ fn number(vocab: &Vocab, text: &[u8]) -> u32 {
 fn backwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Result<usize, Halt> {
     let mut end = text.len();
     let mut after = None;
-    let mut steps = 0usize;
+    let mut checks = Checks::new(check, CHECK_BYTES);
     while end > 0 {
-        steps += 1;
-        if steps % CHECK_STEPS == 0 {
-            check()?;
-        }
+        checks.at(text.len() - end)?;
         let mut begin = end - 1;
         while begin > 0 && text[begin] & 0xC0 == 0x80 {
             begin -= 1;
@@ -92,12 +89,9 @@ fn forwards(vocab: &Vocab, joinable: &Joinable, text: &[u8], check: Check) -> Re
     let mut walk = keys.walk(text);
     let (mut at, mut cut) = (0, 0);
     let mut before = None;
-    let mut next_check = CHECK_STEPS;
+    let mut checks = Checks::new(check, CHECK_BYTES);
     while at < stop {
-        if at >= next_check {
-            check()?;
-            next_check = at + CHECK_STEPS;
-        }
+        checks.at(at)?;
         let length = walk.longest(at);
         if length > 0 {
             (cut, before) = (at, None);

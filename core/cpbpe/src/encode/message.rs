@@ -11,7 +11,7 @@ use crate::memory::{with_room, Grow};
 use crate::merge::Dropout;
 use crate::text::utf8;
 use crate::vocab::vocabulary::byte_of;
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
 /// The most bytes that the numbers and lengths of one piece take: seven numbers, each with the byte that names its
 /// field.
@@ -104,11 +104,9 @@ impl Engine {
         let mut message = Message::new(text, aligned.ids.len())?;
         let mut unknown = aligned.unknown.iter().peekable();
         let mut left = 0; // how many BYTE pieces of the current character follow
-        let mut piece = Vec::new();
+        let (mut piece, mut checks) = (Vec::new(), Checks::new(check, CHECK_TOKENS));
         for (i, (&id, span)) in aligned.ids.iter().zip(&aligned.spans).enumerate() {
-            if i % CHECK_TOKENS == CHECK_TOKENS - 1 {
-                check()?;
-            }
+            checks.at(i)?;
             piece.clear();
             match unknown.next_if(|(at, _)| *at == i) {
                 Some((_, text)) => {
@@ -150,12 +148,10 @@ impl Decoder {
             None => None,
         };
         let mut message = Message::new(rewritten.as_ref().unwrap_or(&decoded.text), decoded.ids.len())?;
-        let mut text = Vec::new();
+        let (mut text, mut checks) = (Vec::new(), Checks::new(check, CHECK_TOKENS));
         for (i, (&id, span)) in decoded.ids.iter().zip(&decoded.spans).enumerate() {
             let span = span.map(|at| at as usize);
-            if i % CHECK_TOKENS == CHECK_TOKENS - 1 {
-                check()?;
-            }
+            checks.at(i)?;
             text.clear();
             piece(i, &mut text)?;
             message.add(&text, id, Some(&decoded.text[span[0]..span[1]]), span)?;

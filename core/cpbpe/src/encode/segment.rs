@@ -12,7 +12,7 @@ use crate::merge::{
 use crate::text::utf8::{self, character, swap_spaces};
 use crate::vocab::characters::{code_point, AFTER, BEFORE, ID, ONE};
 use crate::vocab::{piece_type, ByteLevel, Joinable, Vocab, NONE};
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
 /// Whether to go on is checked once in this many steps.
 const CHECK_STEPS: usize = 1 << 14;
@@ -168,12 +168,9 @@ fn segment_chunks<S: Sink>(
     // before it begins, and what is known about that.
     let (mut begin, mut before) = (0, 0);
     let (mut at, mut count, mut last, mut last_entry) = (0, 0, 0, SHORT_ENTRY);
-    let mut next_check = CHECK_STEPS;
+    let mut checks = Checks::new(check, CHECK_STEPS);
     while at < text.len() {
-        if at >= next_check {
-            check()?;
-            next_check = at + CHECK_STEPS;
-        }
+        checks.at(at)?;
         let key = keys.as_mut().map_or(0, |keys| keys.longest(at));
         let entry = entry_at(joinable, text, at);
         if at > begin && (key > 0 || is_cut(joinable, text, [last, at], [last_entry, entry])) {
@@ -323,17 +320,15 @@ fn sample_whole<S: Sink>(
     let mut numbers = filled(0u64, text.len() + 1, check)?;
     let mut keys = vocab.user_defined_in(compact).walk(text);
     let (mut at, mut count) = (0, 0);
+    let mut checks = Checks::new(check, CHECK_STEPS);
     while at < text.len() {
-        let stop = text.len().min(at + CHECK_STEPS);
-        while at < stop {
-            numbers[at] = count;
-            at += match keys.longest(at) {
-                0 => utf8::length_at(text, at),
-                length => length,
-            };
-            count += 1;
-        }
-        check()?;
+        checks.at(at)?;
+        numbers[at] = count;
+        at += match keys.longest(at) {
+            0 => utf8::length_at(text, at),
+            length => length,
+        };
+        count += 1;
     }
     numbers[text.len()] = count;
     let keep = |begin: usize, middle: usize, end: usize| chances.keep([begin, middle, end].map(|at| numbers[at]));

@@ -10,7 +10,7 @@ use crate::error::Halt;
 use crate::memory::{filled, prefetch, push_to, with_room, Grow};
 use crate::merge::{Lookup, Sink};
 use crate::vocab::{piece_type, Vocab, NONE};
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
 /// The longest chunk that uses a heap.
 const SMALL: usize = 1 << 12;
@@ -41,17 +41,14 @@ struct Symbols(Vec<Symbol>);
 impl Symbols {
     fn new(vocab: &Vocab, text: &[u8], mut key: impl FnMut(usize) -> usize, check: Check) -> Result<Symbols, Halt> {
         let mut symbols = filled(Symbol { order: NONE, size: 0, before: 0 }, text.len() + 1, check)?;
-        let mut at = 0;
+        let (mut at, mut checks) = (0, Checks::new(check, CHECK_STEPS));
         while at < text.len() {
-            let stop = text.len().min(at + CHECK_STEPS);
-            while at < stop {
-                let length = key(at);
-                let (length, frozen) = if length > 0 { (length, FROZEN) } else { (vocab.symbol_length(text, at), 0) };
-                symbols[at].size = length as u16 | frozen;
-                at += length;
-                symbols[at].before = length as u16;
-            }
-            check()?;
+            checks.at(at)?;
+            let length = key(at);
+            let (length, frozen) = if length > 0 { (length, FROZEN) } else { (vocab.symbol_length(text, at), 0) };
+            symbols[at].size = length as u16 | frozen;
+            at += length;
+            symbols[at].before = length as u16;
         }
         Ok(Symbols(symbols))
     }
@@ -187,15 +184,12 @@ pub fn merge<L: Lookup>(
     } else {
         run(lookup, text, orders, &mut symbols, seen, keep, check, ListQueue::<usize>::new(lists)?)?;
     }
-    let mut at = 0;
+    let (mut at, mut checks) = (0, Checks::new(check, CHECK_STEPS));
     while at < text.len() {
-        let stop = text.len().min(at + CHECK_STEPS);
-        while at < stop {
-            let end = symbols.end(at);
-            visit(at, end)?;
-            at = end;
-        }
-        check()?;
+        checks.at(at)?;
+        let end = symbols.end(at);
+        visit(at, end)?;
+        at = end;
     }
     Ok(())
 }
@@ -226,22 +220,17 @@ fn run<L: Lookup, Q: Queue>(
         Ok(())
     };
     // 1. Consider all pairs of characters.
-    let mut at = 0;
+    let (mut at, mut checks) = (0, Checks::new(check, CHECK_STEPS));
     while at < text.len() {
-        let stop = text.len().min(at + CHECK_STEPS);
-        while at < stop {
-            consider(symbols, &mut queue, at)?;
-            at = symbols.end(at);
-        }
-        check()?;
+        checks.at(at)?;
+        consider(symbols, &mut queue, at)?;
+        at = symbols.end(at);
     }
     // 2. Take the best pair, again and again.
-    let mut steps = 0usize;
+    let (mut steps, mut checks) = (0, Checks::new(check, CHECK_STEPS));
     while let Some((order, at)) = queue.pop() {
         steps += 1;
-        if steps % CHECK_STEPS == 0 {
-            check()?;
-        }
+        checks.at(steps)?;
         if let Some(symbol) = queue.ahead().and_then(|at| symbols.0.get(at)) {
             prefetch(symbol);
         }
@@ -275,9 +264,6 @@ fn run<L: Lookup, Q: Queue>(
 // the pair that was last seen to form it (`mod.rs` proves that there is only one, except with dropout). Pieces are
 // split to a limited depth, because otherwise a crafted model could exhaust the stack.
 
-/// Whether to go on is checked once in this many symbols.
-const CHECK_SYMBOLS: usize = 1 << 14;
-
 /// sentencepiece splits UNUSED pieces up to this depth.
 const MAX_SPLIT_DEPTH: u32 = 100;
 
@@ -303,12 +289,11 @@ pub fn merge_whole<L: Lookup, S: Sink>(
     };
     let visit = |begin: usize, end: usize| symbols.try_push((begin, end));
     merge(lookup, text, key, seen, keep, check, visit)?;
-    for some in symbols.chunks(CHECK_SYMBOLS) {
-        check()?;
-        for &(begin, end) in some {
-            sink.make_room(end - begin)?;
-            split(lookup, text, &splits, begin, end, 0, sink);
-        }
+    let mut checks = Checks::new(check, CHECK_STEPS);
+    for (begin, end) in symbols {
+        checks.at(begin)?;
+        sink.make_room(end - begin)?;
+        split(lookup, text, &splits, begin, end, 0, sink);
     }
     Ok(())
 }

@@ -6,10 +6,10 @@
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::text::keys::Keys;
-use crate::watch::Check;
+use crate::watch::{Check, Checks};
 
 /// Whether to go on is checked once in this many bytes.
-const CHECK_BYTES: usize = 1 << 16;
+const CHECK_BYTES: usize = 1 << 12;
 /// The most bytes that a key takes besides its own: its node, and its share of the node above it.
 const PER_KEY: usize = 256;
 
@@ -50,17 +50,14 @@ impl Finder {
     pub fn find_all(&self, text: &[u8], check: Check) -> Result<Vec<Match>, Halt> {
         let mut matches = Vec::new();
         let mut walk = self.keys.walk(text);
-        let (mut at, mut next_check) = (0, CHECK_BYTES);
+        let (mut at, mut checks) = (0, Checks::new(check, CHECK_BYTES));
         while let Some(begin) = self.beginnings.next(text, at) {
             let length = walk.longest(begin);
             at = begin + length.max(1);
             if length > 0 {
                 matches.try_push(Match { key: walk.key(begin, length), begin, end: at })?;
             }
-            if at >= next_check {
-                check()?;
-                next_check = at + CHECK_BYTES;
-            }
+            checks.at(at)?;
         }
         Ok(matches)
     }

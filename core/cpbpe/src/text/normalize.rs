@@ -17,7 +17,7 @@ use crate::text::keys::{Keys, Walk};
 use crate::text::places::{marked_pairs, Places, BLOCK};
 use crate::text::utf8::{self, is_continuation, REPLACEMENT, SPACE};
 use crate::text::Origins;
-use crate::watch::{Check, NO_CHECK};
+use crate::watch::{Check, Checks, NO_CHECK};
 
 /// Whether to go on is checked once in this many bytes of text, each of which may be replaced by a long text.
 const CHECK_BYTES: usize = 1 << 12;
@@ -192,8 +192,7 @@ impl Normalizer {
             space: if spaces == Spaces::AsInModel && options.escape_whitespaces { SPACE } else { b" " },
             drop_spaces: squeeze,
             at: 0,
-            next_check: CHECK_BYTES,
-            check,
+            checks: Checks::new(check, CHECK_BYTES),
             out,
             origins,
         };
@@ -201,7 +200,7 @@ impl Normalizer {
         while squeeze && rewriting.at < text.len() {
             if places.is_blank(text[rewriting.at]) {
                 rewriting.at += 1;
-                rewriting.check()?;
+                rewriting.checks.at(rewriting.at)?;
                 continue;
             }
             let (rewritten, used) = rewriting.next();
@@ -209,7 +208,7 @@ impl Normalizer {
                 break;
             }
             rewriting.at += used;
-            rewriting.check()?;
+            rewriting.checks.at(rewriting.at)?;
         }
         // 2. Add the dummy prefix. Whether the text begins with a space is decided by the first character that stays.
         let (begin, mut prefix) = (rewriting.at, options.add_dummy_prefix && !options.suffix);
@@ -221,7 +220,7 @@ impl Normalizer {
                 break;
             }
             rewriting.at += used;
-            rewriting.check()?;
+            rewriting.checks.at(rewriting.at)?;
         }
         if rewriting.at == text.len() {
             return rewriting.origins.add(1, text.len());
@@ -318,9 +317,7 @@ struct Rewriting<'a, O> {
     drop_spaces: bool,
     /// How much of the text has been rewritten.
     at: usize,
-    /// At which place to check again whether to go on.
-    next_check: usize,
-    check: Check<'a>,
+    checks: Checks<'a>,
     out: &'a mut Vec<u8>,
     origins: &'a mut O,
 }
@@ -346,16 +343,6 @@ impl<'a, O: Origins> Rewriting<'a, O> {
         }
     }
 
-    /// Check whether to go on, once in a while.
-    #[inline]
-    fn check(&mut self) -> Result<(), Halt> {
-        if self.at >= self.next_check {
-            self.next_check = self.at + CHECK_BYTES;
-            (self.check)()?;
-        }
-        Ok(())
-    }
-
     /// Rewrite what comes next.
     fn step(&mut self) -> Result<(), Halt> {
         let (mut rewritten, used) = self.next();
@@ -367,7 +354,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
             self.add(rewritten, self.at)?;
         }
         self.at += used;
-        self.check()
+        self.checks.at(self.at)
     }
 
     /// Append a text, all of which came from one place.
@@ -462,7 +449,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
                 self.step()?;
             }
             base = self.at;
-            self.check()?;
+            self.checks.at(self.at)?;
         }
         Ok(())
     }
@@ -476,7 +463,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
             if self.drop_spaces && self.places.folded(byte) == b' ' {
                 if self.places.is_blank(byte) {
                     self.at += 1;
-                    self.check()?;
+                    self.checks.at(self.at)?;
                     continue;
                 }
             } else if !is_continuation(byte) {
@@ -614,7 +601,7 @@ mod blocks {
                     }
                     self.settle(end)?;
                 }
-                self.check()?;
+                self.checks.at(self.at)?;
             }
             self.settle(end)
         }
