@@ -93,15 +93,14 @@ fn the_ids_are_those_of_the_texts() {
             let inputs: Vec<(&[u8], bool)> = texts.iter().map(|text| (text.as_slice(), true)).collect();
             for ends in [Ends::default(), Ends { front: Some(1), back: Some(2), reverse: true }] {
                 let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-                engine.encode_batch(&inputs[..], 1, Wanted::Ids(ends), NO_CHECK, &mut runs).unwrap();
+                engine.encode_batch(&inputs, 1, Wanted::Ids(ends), NO_CHECK, &mut runs).unwrap();
                 runs.sort_by_key(|&(first, _)| first);
                 let ids: Vec<u32> = runs.iter().flat_map(|(_, run)| run.ids.iter().copied()).collect();
                 let lengths: Vec<usize> = runs.iter().flat_map(|(_, run)| run.lengths.iter().copied()).collect();
                 for (threads, share) in WAYS {
                     let mut room = Room::new(false);
-                    let found = engine
-                        .gather_batch(&inputs[..], threads, Wanted::Ids(ends), NO_CHECK, room.share(share))
-                        .unwrap();
+                    let found =
+                        engine.gather_batch(&inputs, threads, Wanted::Ids(ends), NO_CHECK, room.share(share)).unwrap();
                     assert_eq!(found.lengths, lengths);
                     assert!(room.all(&found).0 == ids, "{byte_fallback} {size} {dense_last} {threads} {share}");
                     if size > 1000 {
@@ -135,7 +134,7 @@ fn the_spans_are_those_of_the_texts() {
                 for (threads, share) in WAYS {
                     let mut room = Room::new(true);
                     let found = engine
-                        .gather_batch(&inputs[..], threads, Wanted::Spans(options), NO_CHECK, room.share(share))
+                        .gather_batch(&inputs, threads, Wanted::Spans(options), NO_CHECK, room.share(share))
                         .unwrap();
                     assert_eq!(found.lengths, lengths);
                     let (some_ids, some_spans) = room.all(&found);
@@ -157,8 +156,8 @@ fn it_stops_when_it_is_told_to() {
     let long = "ab".repeat(1 << 20).into_bytes();
     let inputs = [&inputs[..], &[(&long, true)]].concat();
     let stop = &|| Err(Halt::Stopped);
-    let outcome = engine.gather_batch(&inputs[..], 2, Wanted::Ids(Ends::default()), stop, room.share(1.0));
+    let outcome = engine.gather_batch(&inputs, 2, Wanted::Ids(Ends::default()), stop, room.share(1.0));
     assert_eq!(outcome.err(), Some(Halt::Stopped));
-    let outcome = engine.gather_batch(&inputs[..], 2, Wanted::Spans(AlignOptions::default()), stop, more.share(1.0));
+    let outcome = engine.gather_batch(&inputs, 2, Wanted::Spans(AlignOptions::default()), stop, more.share(1.0));
     assert_eq!(outcome.err(), Some(Halt::Stopped));
 }

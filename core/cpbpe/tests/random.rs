@@ -120,7 +120,7 @@ fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOption
     // Texts that are known to be UTF-8 among the others.
     let inputs: Vec<Input> = inputs.iter().map(|&(text, _)| (text, std::str::from_utf8(text).is_ok())).collect();
     let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-    engine.encode_batch(&inputs[..], 2, Wanted::Spans(options), NO_CHECK, &mut runs).unwrap();
+    engine.encode_batch(&inputs, 2, Wanted::Spans(options), NO_CHECK, &mut runs).unwrap();
     let mut texts = inputs.iter().enumerate();
     for run in in_order(runs) {
         let mut begin = 0;
@@ -301,12 +301,12 @@ fn fast_is_slow() {
                 ends.front.into_iter().chain(ids).chain(ends.back).collect::<Vec<u32>>()
             };
             let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-            engine.encode_batch(&inputs[..], 2, Wanted::Ids(ends), NO_CHECK, &mut runs).unwrap();
+            engine.encode_batch(&inputs, 2, Wanted::Ids(ends), NO_CHECK, &mut runs).unwrap();
             let ids: Vec<u32> = in_order(runs).flat_map(|run| run.ids).collect();
             assert_eq!(ids, expected.iter().flat_map(between).collect::<Vec<u32>>());
         }
         let mut counts: Vec<(usize, Vec<usize>)> = Vec::new();
-        engine.count_batch(&inputs[..], 2, NO_CHECK, &mut counts).unwrap();
+        engine.count_batch(&inputs, 2, NO_CHECK, &mut counts).unwrap();
         assert!(in_order(counts).flatten().eq(expected.iter().map(Vec::len)));
         for characters in [None, Some(false), Some(true)] {
             for dropout in [None, Some(Dropout { alpha: 0.3, seed: u64::MAX - 1 })] {
@@ -331,7 +331,7 @@ fn long_work_ends_when_it_is_asked_to() {
     settings(&mut file, true, true, true);
     let Ok(engine) = Engine::from_model(&file) else { panic!("not a model") };
     let text = b"a".repeat(300_000);
-    let inputs = [(&text[..], true), (b"a", true)];
+    let inputs = vec![(&text[..], true), (&b"a"[..], true)];
     let ids = vec![engine.find(b"a").unwrap(); 300_000];
     let stop = &|| Err(Halt::Stopped);
     assert_eq!(engine.with_scratch(|scratch| engine.encode(&text, true, stop, scratch)), Ok(Err(Halt::Stopped)));
@@ -354,7 +354,7 @@ fn long_work_ends_when_it_is_asked_to() {
         assert_eq!(engine.encode_parallel(&text, true, threads, stop), Err(Halt::Stopped));
         let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
         assert_eq!(
-            engine.encode_batch(&inputs[..], threads, Wanted::Ids(Ends::default()), stop, &mut runs),
+            engine.encode_batch(&inputs, threads, Wanted::Ids(Ends::default()), stop, &mut runs),
             Err(Halt::Stopped)
         );
         let (batch, ends) = (ids.repeat(3), [ids.len(), 2 * ids.len(), 3 * ids.len()]);

@@ -60,7 +60,7 @@ fn every_call_asks_all_the_time() {
     };
     let align = |options: AlignOptions| {
         asks("align_batch", |check| {
-            plain.encode_batch(&[(&text[..], true)][..], 1, Wanted::Spans(options), check, &mut Vec::new())
+            plain.encode_batch(&vec![(&text[..], true)], 1, Wanted::Spans(options), check, &mut Vec::new())
         })
     };
     let find = |key: &[u8], text: &[u8]| asks("find", |check| Finder::new(&[key]).unwrap().find_all(text, check));

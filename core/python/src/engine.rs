@@ -293,7 +293,7 @@ impl Engine {
         let kept = items_of(texts)?;
         let (texts, ends) = (texts_of(&kept)?, ends_of(ends));
         let encode = |lists: &mut Lists, check: Check| {
-            self.engine.encode_batch(&texts[..], threads, Wanted::Ids(ends), check, lists)
+            self.engine.encode_batch(&texts, threads, Wanted::Ids(ends), check, lists)
         };
         Lists::of(py, &self.ints, texts.len(), encode)
     }
@@ -388,7 +388,7 @@ impl Engine {
         let texts = texts_of(&kept)?;
         let options = AlignOptions { characters: chars, dropout: dropout_of(dropout) };
         let parts = results(py, |parts, check| {
-            self.engine.encode_batch(&texts[..], threads, Wanted::Spans(options), check, parts)
+            self.engine.encode_batch(&texts, threads, Wanted::Spans(options), check, parts)
         })?;
         let _paused = PausedCollector::new(py);
         let mut aligned = with_room(texts.len()).map_err(halted)?;

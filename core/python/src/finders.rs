@@ -72,7 +72,7 @@ impl Splitter {
         arrays::prepare(py)?;
         let text = text.to_str()?;
         let spans = run(py, text.len(), |check| {
-            let (mut chunks, mut batch, mut spans) = (self.0.chunks(text), Batch::new(), Vec::<[i64; 2]>::new());
+            let (mut chunks, mut batch, mut spans) = (self.0.chunks(text), Batch::default(), Vec::<[i64; 2]>::new());
             while chunks.next(&mut batch)? {
                 check()?;
                 spans.grow(batch.ends().len())?;

@@ -49,11 +49,6 @@ fn field<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str)
     object.getattr(name)?.extract().map_err(Into::into)
 }
 
-/// Whether a spec is for byte-level models.
-fn is_byte_level(spec: &Bound<'_, PyAny>) -> PyResult<bool> {
-    field(spec, "byte_level")
-}
-
 /// The core's form of Python's `PieceLimits`.
 fn piece_limits(limits: &Bound<'_, PyAny>) -> PyResult<PieceLimits> {
     Ok(PieceLimits {
@@ -143,11 +138,6 @@ fn counting<C: Send>(
     watched(py, None, |monitor| work(counter, monitor))
 }
 
-/// How many bytes all texts have.
-fn size_of_all(texts: &[Bound<'_, PyBytes>]) -> usize {
-    texts.iter().map(|text| text.as_bytes().len()).sum()
-}
-
 /// Texts with their counts. If none are given, each count is 1.
 fn counted<'a>(
     texts: &'a [Bound<'_, PyBytes>],
@@ -200,7 +190,7 @@ impl Counter {
 impl Counter {
     #[new]
     fn new(spec: &Bound<'_, PyAny>) -> PyResult<Counter> {
-        let kind = if is_byte_level(spec)? {
+        let kind = if field(spec, "byte_level")? {
             let pattern: String = field(spec, "pattern")?;
             let pattern = (!pattern.is_empty()).then_some(pattern.as_str());
             Kind::Bytes(ByteCounter::new(pattern, field(spec, "ordered")?).map_err(exception)?)
@@ -218,7 +208,7 @@ impl Counter {
         threads: usize,
     ) -> PyResult<()> {
         let texts = bytes_of(texts)?;
-        let size = size_of_all(&texts);
+        let size = texts.iter().map(|text| text.as_bytes().len()).sum();
         let mut texts = counted(&texts, counts)?;
         counting(py, &mut *self.kind, size, |kind, monitor| match kind {
             Kind::Characters(counter) => texts.try_for_each(|(text, count)| {
@@ -348,7 +338,7 @@ pub fn learn<'py>(
     let words = WordsRef::new(slices_of(&words), threads).map_err(exception)?;
     let tuning = tuning_of(tuning)?;
     let fields = dict(py)?;
-    let merges = if is_byte_level(spec)? {
+    let merges = if field(spec, "byte_level")? {
         let spec = byte_learn_spec(spec)?;
         let merges = watched(py, progress, |monitor| learn_bytes(&words, &spec, &tuning, threads, monitor))?;
         for (name, side) in [("lefts", 0), ("rights", 1)] {

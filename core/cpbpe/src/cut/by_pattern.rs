@@ -259,18 +259,13 @@ pub fn each_chunk(
 }
 
 /// The chunks of a part of a text, each of which begins where the one before ends.
+#[derive(Default)]
 pub struct Cut {
     batch: Batch,
     /// Where the first chunk begins in the text.
     base: usize,
     /// Where each chunk ends, counted from `base`, if the batch does not say so itself.
     filled: Option<Vec<u32>>,
-}
-
-impl Default for Cut {
-    fn default() -> Cut {
-        Cut { batch: Batch::new(), base: 0, filled: None }
-    }
 }
 
 impl Cut {

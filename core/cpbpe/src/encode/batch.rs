@@ -227,17 +227,6 @@ pub trait Texts: Sync {
     fn at(&self, index: usize) -> Input<'_>;
 }
 
-impl Texts for [Input<'_>] {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    #[inline]
-    fn at(&self, index: usize) -> Input<'_> {
-        self[index]
-    }
-}
-
 impl Texts for Vec<Input<'_>> {
     fn count(&self) -> usize {
         self.len()

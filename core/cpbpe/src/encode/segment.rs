@@ -7,7 +7,7 @@ use crate::encode::output::{IdSink, Output};
 use crate::error::Halt;
 use crate::memory::{filled, Grow};
 use crate::merge::{
-    merge_chunk, merge_pattern_chunk, merge_whole, sample_chunk, Chances, Choices, Dropout, RawLookup, Shifted, Sink,
+    merge_chunk, merge_pattern_chunk, merge_whole, sample_chunk, Chances, Choices, Dropout, Lookup, Shifted, Sink,
 };
 use crate::text::utf8::{self, character, swap_spaces};
 use crate::vocab::characters::{code_point, AFTER, BEFORE, ID, ONE};
@@ -300,11 +300,7 @@ fn segment_whole<S: Sink>(
     sink: &mut S,
 ) -> Result<(), Halt> {
     let mut keys = vocab.user_defined_in(compact).walk(text);
-    if compact {
-        merge_whole(&vocab, text, |at| keys.longest(at), keep, check, sink)
-    } else {
-        merge_whole(&RawLookup(vocab), text, |at| keys.longest(at), keep, check, sink)
-    }
+    merge_whole(Lookup { vocab, compact }, text, |at| keys.longest(at), keep, check, sink)
 }
 
 /// The same, with merges skipped at random.

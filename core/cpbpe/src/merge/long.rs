@@ -165,8 +165,8 @@ impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
 /// every pair that forms a piece, with the id of the piece and the begin and middle of the pair. `keep` decides whether
 /// a pair whose turn has come is merged or is skipped permanently, given its begin, middle and end. In the end, `visit`
 /// gets all symbols from left to right.
-pub fn merge<L: Lookup>(
-    lookup: &L,
+pub fn merge(
+    lookup: Lookup,
     text: &[u8],
     key: impl FnMut(usize) -> usize,
     seen: impl FnMut(u32, usize, usize) -> Result<(), Halt>,
@@ -174,8 +174,8 @@ pub fn merge<L: Lookup>(
     check: Check,
     mut visit: impl FnMut(usize, usize) -> Result<(), Halt>,
 ) -> Result<(), Halt> {
-    let mut symbols = Symbols::new(lookup.vocab(), text, key, check)?;
-    let orders = lookup.vocab().orders()?;
+    let mut symbols = Symbols::new(lookup.vocab, text, key, check)?;
+    let orders = lookup.vocab.orders()?;
     let (orders, lists) = (&orders.0, orders.1);
     if text.len() <= SMALL.max(lists / LISTS_PER_BYTE) && u32::try_from(text.len()).is_ok() {
         run(lookup, text, orders, &mut symbols, seen, keep, check, HeapQueue(BinaryHeap::new()))?;
@@ -195,8 +195,8 @@ pub fn merge<L: Lookup>(
 }
 
 #[allow(clippy::too_many_arguments)]
-fn run<L: Lookup, Q: Queue>(
-    lookup: &L,
+fn run<Q: Queue>(
+    lookup: Lookup,
     text: &[u8],
     orders: &[u32],
     symbols: &mut Symbols,
@@ -269,8 +269,8 @@ const MAX_SPLIT_DEPTH: u32 = 100;
 
 /// Give the symbols of a text to `sink`. `key(at)` is the length of a user-defined piece at `at`, which is frozen, or
 /// 0. `keep` is asked before each merge, see `long::merge`.
-pub fn merge_whole<L: Lookup, S: Sink>(
-    lookup: &L,
+pub fn merge_whole<S: Sink>(
+    lookup: Lookup,
     text: &[u8],
     key: impl FnMut(usize) -> usize,
     keep: impl Fn(usize, usize, usize) -> bool,
@@ -278,7 +278,7 @@ pub fn merge_whole<L: Lookup, S: Sink>(
     sink: &mut S,
 ) -> Result<(), Halt> {
     let mut splits: HashMap<u32, (usize, usize)> = HashMap::new();
-    let vocab = lookup.vocab();
+    let vocab = lookup.vocab;
     let mut symbols = Vec::new();
     let seen = |id: u32, begin: usize, middle: usize| {
         if vocab.kind(id) == piece_type::UNUSED {
@@ -298,8 +298,8 @@ pub fn merge_whole<L: Lookup, S: Sink>(
     Ok(())
 }
 
-fn split<L: Lookup, S: Sink>(
-    lookup: &L,
+fn split<S: Sink>(
+    lookup: Lookup,
     text: &[u8],
     splits: &HashMap<u32, (usize, usize)>,
     begin: usize,
@@ -319,6 +319,6 @@ fn split<L: Lookup, S: Sink>(
         split(lookup, text, splits, middle, end, depth + 1, sink);
         return;
     }
-    let id = mergeable.filter(|&id| lookup.vocab().kind(id) != piece_type::UNUSED);
+    let id = mergeable.filter(|&id| lookup.vocab.kind(id) != piece_type::UNUSED);
     sink.symbol(id.unwrap_or(NONE), begin, end);
 }

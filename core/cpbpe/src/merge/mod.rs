@@ -27,43 +27,33 @@ pub trait Sink {
     fn symbol(&mut self, id: u32, begin: usize, end: usize);
 }
 
-/// How the texts of symbols are looked up in a vocabulary.
-pub trait Lookup {
+/// Looks up the texts of symbols. They are compact or, in normalized text that is not UTF-8, as in the model file.
+#[derive(Clone, Copy)]
+pub struct Lookup<'a> {
+    /// The vocabulary.
+    pub vocab: &'a Vocab,
+    /// Whether the texts are compact.
+    pub compact: bool,
+}
+
+impl Lookup<'_> {
     /// The mergeable piece with this text.
-    fn mergeable(&self, text: &[u8]) -> Option<u32>;
+    #[inline]
+    fn mergeable(self, text: &[u8]) -> Option<u32> {
+        if self.compact {
+            self.vocab.find_mergeable(text)
+        } else {
+            self.any(text).filter(|&id| self.vocab.pieces.mergeable(id))
+        }
+    }
+
     /// The piece with this text, of any type.
-    fn any(&self, text: &[u8]) -> Option<u32>;
-    /// The vocabulary itself.
-    fn vocab(&self) -> &Vocab;
-}
-
-impl Lookup for &Vocab {
-    #[inline]
-    fn mergeable(&self, text: &[u8]) -> Option<u32> {
-        self.find_mergeable(text)
-    }
-    #[inline]
-    fn any(&self, text: &[u8]) -> Option<u32> {
-        self.find(text)
-    }
-    #[inline]
-    fn vocab(&self) -> &Vocab {
-        self
-    }
-}
-
-/// Looks up text as it is in the model file. For normalized text that is not UTF-8, and so cannot be compact.
-pub struct RawLookup<'a>(pub &'a Vocab);
-
-impl Lookup for RawLookup<'_> {
-    fn mergeable(&self, text: &[u8]) -> Option<u32> {
-        self.any(text).filter(|&id| self.0.pieces.mergeable(id))
-    }
-    fn any(&self, text: &[u8]) -> Option<u32> {
-        self.0.id_of(text)
-    }
-    fn vocab(&self) -> &Vocab {
-        self.0
+    fn any(self, text: &[u8]) -> Option<u32> {
+        if self.compact {
+            self.vocab.find(text)
+        } else {
+            self.vocab.id_of(text)
+        }
     }
 }
 
@@ -135,7 +125,7 @@ fn merge_long<S: Sink>(
         sink.symbol(vocab.find_mergeable(&text[begin..end]).unwrap_or(NONE), begin, end);
         Ok(())
     };
-    long::merge(&vocab, text, |_| 0, |_, _, _| Ok(()), keep, check, visit)
+    long::merge(Lookup { vocab, compact: true }, text, |_| 0, |_, _, _| Ok(()), keep, check, visit)
 }
 
 /// Splits UNUSED pieces on their way to another sink.
@@ -159,7 +149,14 @@ impl<S: Sink> Sink for UnusedSplitter<'_, S> {
         let mut parts = Shifted { begin, sink: &mut *self.sink };
         let piece = &self.text[begin..end];
         // (A piece has less than 8,000 bytes, so there is no need to check whether to go on.)
-        let outcome = merge_whole(&self.vocab, piece, |_| 0, |_, _, _| true, NO_CHECK, &mut parts);
+        let outcome = merge_whole(
+            Lookup { vocab: self.vocab, compact: true },
+            piece,
+            |_| 0,
+            |_, _, _| true,
+            NO_CHECK,
+            &mut parts,
+        );
         self.outcome = std::mem::replace(&mut self.outcome, Ok(())).and(outcome);
     }
 }

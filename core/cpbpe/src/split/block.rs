@@ -7,6 +7,8 @@ use regex_syntax::hir::{Class, HirKind};
 use crate::error::Error;
 use crate::machine::{Machine, Plain, BLOCK, MORE};
 use crate::memory::zeros;
+use crate::text::utf8::decode;
+
 /// 64 bytes, at the beginning of a character, and the bytes after them: the last character may end there, and a
 /// contraction.
 pub type Bytes = [u8; BLOCK + MORE];
@@ -340,18 +342,5 @@ fn ranges(name: &str) -> Result<Vec<(char, char)>, Error> {
             Ok(class.ranges().iter().map(|range| (range.start(), range.end())).collect())
         }
         _ => Err(invalid()),
-    }
-}
-
-/// The code point of the character at a place of valid UTF-8, and how many bytes it has.
-#[inline(always)]
-pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
-    let byte = |i: usize| u32::from(text.get(at + i).copied().unwrap_or_default());
-    let more = |i: usize| byte(i) & 0x3F;
-    match byte(0) {
-        one @ 0..=0x7F => (one, 1),
-        two @ 0x80..=0xDF => ((two & 0x1F) << 6 | more(1), 2),
-        three @ 0xE0..=0xEF => ((three & 0xF) << 12 | more(1) << 6 | more(2), 3),
-        four => ((four & 7) << 18 | more(1) << 12 | more(2) << 6 | more(3), 4),
     }
 }

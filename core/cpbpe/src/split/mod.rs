@@ -15,5 +15,4 @@ mod splitter;
 #[cfg(test)]
 mod tests;
 
-pub use block::decode;
 pub use splitter::{Batch, Chunks, Splitter};

@@ -2,13 +2,11 @@
 
 use crate::error::Error;
 use crate::machine::{Plain, Vector, BLOCK, MORE};
-use crate::split::block::{
-    decode, Block, Bytes, Classes, Read, BLANK, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER,
-};
+use crate::split::block::{Block, Bytes, Classes, Read, BLANK, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 use crate::split::rules::{
-    chunk_end, contraction, Cl100k, Contractions, Gpt2, Known, Llama3, Nanochat, O200k, Qwen2, Qwen35, Rules, Tekken,
-    Words,
+    chunk_end, contraction, Cl100k, Contractions, Gpt2, Llama3, Nanochat, O200k, Qwen2, Qwen35, Rules, Tekken, Words,
 };
+use crate::text::utf8::decode;
 
 /// Roughly how many bytes are split in one step.
 pub const BATCH: usize = 4096;
@@ -21,32 +19,29 @@ pub struct Ends {
     pub count: usize,
 }
 
+impl Default for Ends {
+    fn default() -> Ends {
+        Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 }
+    }
+}
+
 /// Scans texts by the rules of a pattern.
 pub struct Scanner {
-    known: Known,
+    scans: Scans,
     pub classes: Classes,
     /// The vector instructions, if the machine has them.
     vector: Option<Vector>,
 }
 
 impl Scanner {
-    pub fn new(known: Known) -> Result<Scanner, Error> {
-        Ok(Scanner { known, classes: Classes::new()?, vector: Vector::detect() })
+    pub fn new(scans: Scans) -> Result<Scanner, Error> {
+        Ok(Scanner { scans, classes: Classes::new()?, vector: Vector::detect() })
     }
 
     /// Find the ends of the chunks of the next batch, which begins where a chunk does. Returns where the batch ends. If
     /// no ends are found although the text goes on, the next chunk has 4 GiB or more.
     pub fn scan(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
-        match self.known {
-            Known::Gpt2 => self.scan_by::<Gpt2>(text, begin, ends),
-            Known::Cl100k => self.scan_by::<Cl100k>(text, begin, ends),
-            Known::Llama3 => self.scan_by::<Llama3>(text, begin, ends),
-            Known::Qwen2 => self.scan_by::<Qwen2>(text, begin, ends),
-            Known::Nanochat => self.scan_by::<Nanochat>(text, begin, ends),
-            Known::Qwen35 => self.scan_by::<Qwen35>(text, begin, ends),
-            Known::O200k => self.scan_by::<O200k>(text, begin, ends),
-            Known::Tekken => self.scan_by::<Tekken>(text, begin, ends),
-        }
+        (self.scans.scan)(self, text, begin, ends)
     }
 
     fn scan_by<R: Rules>(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
@@ -383,4 +378,90 @@ pub fn safe_cut(classes: &Classes, text: &[u8], from: usize, to: usize) -> Optio
         at += length;
     }
     None
+}
+
+// --- The patterns --------------------------------------------------------------------------------
+//
+// The published patterns, recognized by their text.
+//
+// Several spellings of a pattern mean the same: with and without possessive quantifiers (`++`), with `(?i:'s|'t)` or
+// `'(?i:[st])`, with `[\r\n]` or `[\r\n]+` after a greedy `\s*`. They are listed as they have been published.
+
+/// How texts are scanned by the rules of a pattern.
+#[derive(Clone, Copy)]
+pub struct Scans {
+    scan: fn(&Scanner, &[u8], usize, &mut Ends) -> usize,
+    /// The same in blocks on any machine, and character by character: tests compare them.
+    #[cfg(test)]
+    pub plain: fn(&Scanner, &[u8], usize, &mut Ends) -> usize,
+    #[cfg(test)]
+    pub chunk_end: fn(&Classes, &[u8], usize) -> usize,
+}
+
+const fn by<R: Rules>() -> Scans {
+    Scans {
+        scan: Scanner::scan_by::<R>,
+        #[cfg(test)]
+        plain: |scanner, text, begin, ends| scan::<R>(Plain, &scanner.classes, text, begin, ends),
+        #[cfg(test)]
+        chunk_end: chunk_end::<R>,
+    }
+}
+
+/// The patterns, and their scanners.
+pub const PATTERNS: &[(&str, Scans)] = &[
+    // OpenAI's GPT-2.
+    (r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", by::<Gpt2>()),
+    (r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", by::<Gpt2>()),
+    // tiktoken's r50k_base and p50k_base.
+    (r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", by::<Gpt2>()),
+    (r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s", by::<Gpt2>()),
+    // tiktoken's cl100k_base. Whitespace at the end of the text is one chunk.
+    (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        by::<Cl100k>(),
+    ),
+    (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s+",
+        by::<Cl100k>(),
+    ),
+    // Llama 3, and cl100k_base in older releases of tiktoken. A chunk of whitespace ends after its last newline.
+    (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        by::<Llama3>(),
+    ),
+    (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+        by::<Llama3>(),
+    ),
+    // Qwen, Qwen 2, 2.5 and 3.
+    (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        by::<Qwen2>(),
+    ),
+    // nanochat.
+    (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+        by::<Nanochat>(),
+    ),
+    // Qwen 3.5.
+    (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        by::<Qwen35>(),
+    ),
+    // tiktoken's o200k_base and o200k_harmony, and Llama 4.
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        by::<O200k>(),
+    ),
+    // Mistral's tekken.
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        by::<Tekken>(),
+    ),
+];
+
+/// The scanner of a pattern, if there is one.
+pub fn known(pattern: &str) -> Option<Scans> {
+    PATTERNS.iter().find(|(text, _)| *text == pattern).map(|&(_, scans)| scans)
 }

@@ -3,9 +3,7 @@
 use fancy_regex::{Matches, Regex};
 
 use crate::error::Error;
-use crate::machine::BLOCK;
-use crate::split::rules::known;
-use crate::split::scanner::{safe_cut, Ends, Scanner, BATCH};
+use crate::split::scanner::{known, safe_cut, Ends, Scanner, BATCH};
 
 /// A pattern that splits texts.
 ///
@@ -13,7 +11,7 @@ use crate::split::scanner::{safe_cut, Ends, Scanner, BATCH};
 /// use cpbpe::{Batch, Splitter};
 ///
 /// let splitter = Splitter::of(r"\p{L}+|\p{N}| ")?;
-/// let (mut chunks, mut batch, mut all) = (splitter.chunks("all 42!"), Batch::new(), Vec::new());
+/// let (mut chunks, mut batch, mut all) = (splitter.chunks("all 42!"), Batch::default(), Vec::new());
 /// while chunks.next(&mut batch)? {
 ///     all.extend(batch.spans());
 /// }
@@ -35,7 +33,7 @@ impl Splitter {
     /// A splitter for a pattern, in the syntax of `fancy-regex`.
     pub fn of(pattern: &str) -> Result<Splitter, Error> {
         Ok(Splitter(match known(pattern) {
-            Some(known) => Way::Scanner(Scanner::new(known)?),
+            Some(scans) => Way::Scanner(Scanner::new(scans)?),
             None => Way::General(Box::new(compile(pattern)?)),
         }))
     }
@@ -118,7 +116,8 @@ impl Chunks<'_> {
     }
 }
 
-/// Some chunks in the order of the text.
+/// Some chunks in the order of the text. One batch can be used for many texts.
+#[derive(Default)]
 pub struct Batch {
     base: usize,
     ends: Ends,
@@ -127,12 +126,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch, to be used for many texts.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> Batch {
-        Batch { base: 0, ends: Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 }, begins: None }
-    }
-
     /// Where the first chunk begins in the text.
     pub fn base(&self) -> usize {
         self.base
@@ -260,7 +253,7 @@ impl<'a> Nested<'a> {
     /// Let the next pattern cut a text that begins at `base`.
     fn cut(&mut self, text: &'a str, base: usize) {
         let chunks = self.splitters[self.open.len()].chunks(text);
-        let mut batch = self.spare.pop().unwrap_or_else(Batch::new);
+        let mut batch = self.spare.pop().unwrap_or_default();
         batch.restart(0);
         self.open.push(Level { text, base, chunks, batch, taken: 0, done: 0 });
     }

@@ -9,8 +9,8 @@ use crate::machine::{Plain, BLOCK};
 use crate::machine::{Vector, MORE};
 #[cfg(target_arch = "x86_64")]
 use crate::split::block::{Block, Classes, Read, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
-use crate::split::rules::{Known, PATTERNS, *};
-use crate::split::scanner::{scan, Ends, Scanner, BATCH};
+use crate::split::rules::*;
+use crate::split::scanner::{Ends, Scanner, Scans, PATTERNS};
 use crate::split::splitter::next_match;
 use crate::split::{Batch, Splitter};
 
@@ -149,12 +149,12 @@ fn ends_of(regex: &Regex, text: &str) -> Vec<usize> {
 }
 
 /// The ends of the chunks as each implementation finds them.
-fn scanned<R: Rules>(scanner: &Scanner, text: &str) -> Vec<Vec<usize>> {
+fn scanned(scanner: &Scanner, scans: Scans, text: &str) -> Vec<Vec<usize>> {
     let (text, classes) = (text.as_bytes(), &scanner.classes);
-    let slow = std::iter::successors(Some(0), |&at| (at < text.len()).then(|| chunk_end::<R>(classes, text, at)));
+    let slow = std::iter::successors(Some(0), |&at| (at < text.len()).then(|| (scans.chunk_end)(classes, text, at)));
     let by = |scan: &dyn Fn(usize, &mut Ends) -> usize| {
         let (mut at, mut all) = (0, Vec::new());
-        let mut ends = Ends { numbers: Box::new([0; BATCH + 2 * BLOCK]), count: 0 };
+        let mut ends = Ends::default();
         while at < text.len() {
             let next = scan(at, &mut ends);
             all.extend(ends.numbers[..ends.count].iter().map(|&end| at + end as usize));
@@ -163,33 +163,23 @@ fn scanned<R: Rules>(scanner: &Scanner, text: &str) -> Vec<Vec<usize>> {
         }
         all
     };
-    let plain = by(&|at, ends| scan::<R>(Plain, classes, text, at, ends));
+    let plain = by(&|at, ends| (scans.plain)(scanner, text, at, ends));
     vec![slow.skip(1).collect(), plain, by(&|at, ends| scanner.scan(text, at, ends))]
 }
 
-fn check(scanner: &Scanner, pattern: &str, known: Known, regex: &Regex, text: &str) {
-    let all = match known {
-        Known::Gpt2 => scanned::<Gpt2>(scanner, text),
-        Known::Cl100k => scanned::<Cl100k>(scanner, text),
-        Known::Llama3 => scanned::<Llama3>(scanner, text),
-        Known::Qwen2 => scanned::<Qwen2>(scanner, text),
-        Known::Nanochat => scanned::<Nanochat>(scanner, text),
-        Known::Qwen35 => scanned::<Qwen35>(scanner, text),
-        Known::O200k => scanned::<O200k>(scanner, text),
-        Known::Tekken => scanned::<Tekken>(scanner, text),
-    };
-    let expected = ends_of(regex, text);
+fn check(scanner: &Scanner, pattern: &str, scans: Scans, regex: &Regex, text: &str) {
+    let (all, expected) = (scanned(scanner, scans, text), ends_of(regex, text));
     for (way, found) in ["character by character", "in blocks", "on this machine"].iter().zip(all) {
-        assert_eq!(found, expected, "{known:?} {way}: {text:?} by {pattern}");
+        assert_eq!(found, expected, "{way}: {text:?} by {pattern}");
     }
 }
 
 /// Check each pattern: its scanner against the meaning of the pattern.
 fn for_each_pattern(mut check: impl FnMut(&dyn Fn(&str))) {
-    for &(pattern, known) in PATTERNS {
-        let scanner = Scanner::new(known).unwrap();
+    for &(pattern, scans) in PATTERNS {
+        let scanner = Scanner::new(scans).unwrap();
         let regex = Regex::new(pattern).unwrap();
-        check(&|text| self::check(&scanner, pattern, known, &regex, text));
+        check(&|text| self::check(&scanner, pattern, scans, &regex, text));
     }
 }
 
@@ -325,7 +315,7 @@ fn long_repetitive_texts() {
         for text in [text.clone(), format!("{text}x"), format!("\n{text}."), format!("!{text}")] {
             for &(pattern, _) in PATTERNS {
                 let splitter = Splitter::of(pattern).unwrap();
-                let (mut chunks, mut batch, mut end) = (splitter.chunks(&text), Batch::new(), 0);
+                let (mut chunks, mut batch, mut end) = (splitter.chunks(&text), Batch::default(), 0);
                 while chunks.next(&mut batch).unwrap() {
                     for span in batch.spans() {
                         assert!(span[0] == end && span[1] > end);
@@ -342,7 +332,7 @@ fn long_repetitive_texts() {
 fn any_pattern() {
     let spans = |pattern: &str, text: &str| {
         let splitter = Splitter::of(pattern)?;
-        let (mut chunks, mut batch, mut all) = (splitter.chunks(text), Batch::new(), Vec::new());
+        let (mut chunks, mut batch, mut all) = (splitter.chunks(text), Batch::default(), Vec::new());
         while chunks.next(&mut batch)? {
             all.extend(batch.spans());
         }

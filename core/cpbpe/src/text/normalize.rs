@@ -630,21 +630,10 @@ impl Normalizer {
             return None;
         }
         if self.is_plain() {
-            return Some(LineChanges::none());
+            return Some(LineChanges { places: None });
         }
+        // (Newlines are between lines, so rules for them do not count.)
         let places = Places::new(self.charsmap.as_deref(), None, options.remove_extra_whitespaces);
-        Some(LineChanges::new(places, options))
-    }
-}
-
-impl LineChanges {
-    /// For a normalizer that never changes a line.
-    fn none() -> LineChanges {
-        LineChanges { places: None }
-    }
-
-    /// For these places. Newlines are between lines, so rules for them do not count.
-    fn new(places: Places, options: &NormalizerOptions) -> LineChanges {
         let mut pairs = boxed(0);
         for (pair, mark) in (0..=u16::MAX).zip(pairs.iter_mut()) {
             let [first, second] = pair.to_le_bytes();
@@ -652,9 +641,11 @@ impl LineChanges {
             let changed = || places.pairs()[usize::from(pair)] != 0 || places.folded(first) != first;
             *mark = u8::from(removed || first != b'\n' && changed());
         }
-        LineChanges { places: Some((places, pairs)) }
+        Some(LineChanges { places: Some((places, pairs)) })
     }
+}
 
+impl LineChanges {
     /// The beginning of the first line after the newline at `newline` that may be changed, or any place in it; `None`
     /// if there is none before the newline at `end`. The text must be UTF-8 and go on for more than a block after
     /// `end`.

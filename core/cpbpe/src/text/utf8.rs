@@ -45,20 +45,24 @@ pub fn valid_length(text: &[u8], at: usize) -> usize {
 /// The character at `at` of a text that is UTF-8, which is not checked again; `None` at the end of the text.
 #[inline]
 pub fn character_at(text: &[u8], at: usize) -> Option<char> {
-    let code = match *text.get(at..)? {
-        [one @ ..0x80, ..] => u32::from(one),
-        [one @ ..0xE0, two, ..] => u32::from(one & 0x1F) << 6 | low(two),
-        [one @ ..0xF0, two, three, ..] => u32::from(one & 0xF) << 12 | low(two) << 6 | low(three),
-        [one, two, three, four, ..] => u32::from(one & 7) << 18 | low(two) << 12 | low(three) << 6 | low(four),
-        _ => return None,
-    };
-    char::from_u32(code)
+    if at < text.len() {
+        char::from_u32(decode(text, at).0)
+    } else {
+        None
+    }
 }
 
-/// The bits that a byte after the first adds to a character.
+/// The code point of the character at a place of valid UTF-8, and how many bytes it has.
 #[inline(always)]
-fn low(byte: u8) -> u32 {
-    u32::from(byte & 0x3F)
+pub fn decode(text: &[u8], at: usize) -> (u32, usize) {
+    let byte = |i: usize| u32::from(text.get(at + i).copied().unwrap_or_default());
+    let more = |i: usize| byte(i) & 0x3F;
+    match byte(0) {
+        one @ 0..=0x7F => (one, 1),
+        two @ 0x80..=0xDF => ((two & 0x1F) << 6 | more(1), 2),
+        three @ 0xE0..=0xEF => ((three & 0xF) << 12 | more(1) << 6 | more(2), 3),
+        four => ((four & 7) << 18 | more(1) << 12 | more(2) << 6 | more(3), 4),
+    }
 }
 
 /// The bytes of one character as a number. If there are more than four bytes, the first four count.

@@ -394,9 +394,9 @@ impl Cutter {
                         continue;
                     }
                 }
-                let c;
-                (c, length) = decode(text, at);
-                class = self.classes.of(c);
+                let code;
+                (code, length) = utf8::decode(text, at);
+                class = self.classes.of(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
             }
             // 3. Cut before this character if no piece contains it directly after the character before it.
             if begin < at && (class != last || class >= SCRIPTS_END) && self.spec.limits.cuts(last, class) {
@@ -445,21 +445,6 @@ fn count_letters(buffer: &[u8], at: usize) -> usize {
         count += 8;
     }
     count
-}
-
-/// The character at `at`, and its length. (Text that is cut is always valid. If it were not, the result would be some
-/// other character.)
-#[inline]
-fn decode(text: &[u8], at: usize) -> (char, usize) {
-    let tail = |n: usize| text.get(at + n).map_or(0, |byte| u32::from(byte & 0x3F));
-    let first = u32::from(text[at]);
-    let (code, length) = match first {
-        0..0x80 => (first, 1),
-        0x80..0xE0 => ((first & 0x1F) << 6 | tail(1), 2),
-        0xE0..0xF0 => ((first & 0x0F) << 12 | tail(1) << 6 | tail(2), 3),
-        _ => ((first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
-    };
-    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), length)
 }
 
 #[cfg(test)]

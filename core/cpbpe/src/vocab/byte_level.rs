@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use crate::error::{Error, Halt};
 use crate::machine::Vector;
 use crate::memory::{zeros, Grow};
-use crate::split::{decode, Splitter};
-use crate::text::utf8;
+use crate::split::Splitter;
+use crate::text::utf8::{self, decode};
 use crate::vocab::pieces::Pieces;
 
 /// What a model file says about it.

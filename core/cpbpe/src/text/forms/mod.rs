@@ -143,11 +143,9 @@ impl<'a> Rewrites<'a> {
                 continue;
             }
             // 3. Everything else has to be tried.
-            self.segment.clear();
-            let mut at = begin;
-            while let Some(character) = character_at(&self.text[..end], at) {
+            self.segment.parts.clear();
+            for (at, character) in characters(&self.text[..end], begin) {
                 self.segment.add(character, at)?;
-                at += character.len_utf8();
             }
             self.segment.make()?;
             if !self.segment.is_same(characters(&self.text[..end], begin)) {
@@ -416,11 +414,6 @@ impl Segment {
     /// An empty one.
     pub fn new(form: Form) -> Segment {
         Segment { form, parts: Vec::new(), spare: Vec::new(), lowest: Vec::new() }
-    }
-
-    /// Forget everything.
-    pub fn clear(&mut self) {
-        self.parts.clear();
     }
 
     /// Decompose a character, and keep its parts.

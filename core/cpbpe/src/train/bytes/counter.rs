@@ -70,7 +70,7 @@ impl ByteCounter {
     /// A counter that splits texts by a pattern. Fails if the pattern is not valid.
     pub fn new(pattern: Option<&str>, ordered: bool) -> Result<ByteCounter, Error> {
         let splitter = pattern.map(Splitter::of).transpose()?;
-        let workers = vec![Worker { table: Table::new(ordered), batch: Batch::new() }];
+        let workers = vec![Worker { table: Table::new(ordered), batch: Batch::default() }];
         let tallies = Tallies::default();
         Ok(ByteCounter { splitter, ordered, workers, tallies, rest: Vec::new(), searched: 0, begun: None })
     }
@@ -153,7 +153,7 @@ impl ByteCounter {
         portions.end()?;
         let threads = threads.clamp(1, portions.ends.len().max(1));
         while self.workers.len() < threads {
-            self.workers.push(Worker { table: Table::new(self.ordered), batch: Batch::new() });
+            self.workers.push(Worker { table: Table::new(self.ordered), batch: Batch::default() });
         }
         let splitter = self.splitter.as_ref();
         let next = AtomicUsize::new(0);
