@@ -4,7 +4,7 @@
 //! both for each id took a fifth of the time of `encode` with a large vocabulary; without them, lists are made 1.15 to
 //! 1.3 times as fast. What they do takes three instructions, if it is known how the interpreter stores references and
 //! lists. Every CPython so far stores them in the same way, and the C header of the stable ABI itself has the first of
-//! the two functions as a macro. Still, this is checked: when the first list is made, `Way::found` looks at objects to
+//! the two functions as a macro. Still, this is checked: when the first list is made, `Storing::found` looks at objects to
 //! which the two functions are applied. If anything is not as expected, the functions are called each time.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 /// How an item is put into a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Way {
+enum Storing {
     /// It has not been checked yet.
     Unknown,
     /// By calling the interpreter.
@@ -27,7 +27,7 @@ enum Way {
 }
 
 /// The result of the check. (Whoever checks holds the interpreter's lock, so it is done only once.)
-static WAY: AtomicU8 = AtomicU8::new(Way::Unknown as u8);
+static WAY: AtomicU8 = AtomicU8::new(Storing::Unknown as u8);
 
 /// The parts of a list that matter here.
 #[repr(C)]
@@ -56,14 +56,14 @@ pub unsafe fn put(
     // SAFETY: as the caller promises. That a list is like `Layout`, and how references are counted, has been checked.
     unsafe {
         match WAY.load(Ordering::Relaxed) {
-            way if way == Way::InPlace as u8 => {
+            way if way == Storing::InPlace as u8 => {
                 let items = (*list.cast::<Layout>()).items;
                 put_by(begin, numbers, table, |place, object| {
                     *object.cast::<u64>() += 1;
                     items.add(place).write(object);
                 })
             }
-            way if way == Way::InPlaceWithImmortals as u8 => {
+            way if way == Storing::InPlaceWithImmortals as u8 => {
                 let items = (*list.cast::<Layout>()).items;
                 put_by(begin, numbers, table, |place, object| {
                     let count = object.cast::<u32>();
@@ -72,8 +72,8 @@ pub unsafe fn put(
                 })
             }
             way => {
-                if way == Way::Unknown as u8 {
-                    WAY.store(Way::found() as u8, Ordering::Relaxed);
+                if way == Storing::Unknown as u8 {
+                    WAY.store(Storing::found() as u8, Ordering::Relaxed);
                 }
                 put_by(begin, numbers, table, |place, object| {
                     ffi::Py_INCREF(object);
@@ -102,14 +102,14 @@ fn put_by(
     numbers.len()
 }
 
-impl Way {
+impl Storing {
     /// Check how objects and lists are stored. If the check fails with a Python error, the error is cleared.
-    fn found() -> Way {
-        Way::seen().unwrap_or(Way::Calls)
+    fn found() -> Storing {
+        Storing::seen().unwrap_or(Storing::Calls)
     }
 
     /// How they are stored; `None` if anything is not as expected.
-    fn seen() -> Option<Way> {
+    fn seen() -> Option<Storing> {
         if size_of::<usize>() != size_of::<u64>() || cfg!(target_endian = "big") {
             return None;
         }
@@ -139,8 +139,8 @@ impl Way {
                 // 4. Check whether None has bit 31 set and does not count its references, or does count them.
                 let none = py.None();
                 let way = match counts(none.as_ptr()) {
-                    (before, after) if before == after && before >> 31 & 1 == 1 => Way::InPlaceWithImmortals,
-                    (before, after) if before + 1 == after && before >> 31 == 0 => Way::InPlace,
+                    (before, after) if before == after && before >> 31 & 1 == 1 => Storing::InPlaceWithImmortals,
+                    (before, after) if before + 1 == after && before >> 31 == 0 => Storing::InPlace,
                     _ => return None,
                 };
                 // 5. Check that a list has its length, its items and its capacity at the expected places.

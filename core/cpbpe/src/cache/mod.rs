@@ -108,7 +108,7 @@ impl Default for BatchLookup {
 
 /// Words of a text whose entries have been read, and the singles before each of them.
 #[derive(Clone, Copy)]
-pub struct Found<'a, S> {
+pub struct KnownWords<'a, S> {
     /// The keys of the words, which also say where the singles before each word are, and how many.
     pub keys: &'a [Key],
     /// The entries of the words.
@@ -239,7 +239,7 @@ impl Cache {
     /// # Safety
     /// `out` must have room for all their ids and `ROOM + STEP` more. All singles, and `STEP` more, must be in the source.
     #[inline(always)]
-    pub unsafe fn append_many<S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
+    pub unsafe fn append_many<S: Source>(&self, found: KnownWords<S>, out: &mut Vec<u32>) -> usize {
         // SAFETY: as the caller says.
         unsafe {
             if self.small_ids {
@@ -252,7 +252,7 @@ impl Cache {
 
     /// Count the same ids instead of appending them. Returns how many words, and how many ids, were counted.
     #[inline(never)]
-    pub fn count_many<S>(&self, found: Found<S>) -> (usize, usize) {
+    pub fn count_many<S>(&self, found: KnownWords<S>) -> (usize, usize) {
         let mut ids = 0;
         for (done, (key, &entry)) in found.keys.iter().zip(found.entries).enumerate() {
             ids += if entry.is_ids() {
@@ -272,8 +272,12 @@ impl Cache {
     /// # Safety
     /// The same as for `append_many`.
     #[inline(never)]
-    unsafe fn append_many_of<const SMALL_IDS: bool, S: Source>(&self, found: Found<S>, out: &mut Vec<u32>) -> usize {
-        let Found { keys, entries, source } = found;
+    unsafe fn append_many_of<const SMALL_IDS: bool, S: Source>(
+        &self,
+        found: KnownWords<S>,
+        out: &mut Vec<u32>,
+    ) -> usize {
+        let KnownWords { keys, entries, source } = found;
         // Local variables, so that nothing has to be loaded again after a store.
         let start = out.as_mut_ptr().wrapping_add(out.len());
         let mut end = start;

@@ -22,7 +22,7 @@ fn get(cache: &Cache, chunk: &[u8]) -> Option<Vec<u32>> {
     assert!(lookup.entries[0] == entry);
     let mut many = Vec::with_capacity(out.len() + ROOM + STEP);
     let source = Bytes { text: b"          ", ids: &[7; 256] };
-    let found = Found { keys: &[key(chunk)], entries: &lookup.entries[..1], source };
+    let found = KnownWords { keys: &[key(chunk)], entries: &lookup.entries[..1], source };
     // SAFETY: there is room for the ids, whose number is known by now.
     if unsafe { cache.append_many(found, &mut many) } == 1 {
         assert_eq!(out, many);

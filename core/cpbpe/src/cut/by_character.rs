@@ -137,7 +137,7 @@ impl Cutter<'_> {
         }
         let before = if first_begins { first_character } else { first + usize::from(words.begins[0]).max(1) - 1 };
         let start = self.open.unwrap_or(before);
-        self.finish(words, Found { begun, ended, start, end: kept + usize::from(is_end), last });
+        self.finish(words, Borders { begun, ended, start, end: kept + usize::from(is_end), last });
         Some(())
     }
 
@@ -178,8 +178,8 @@ impl Cutter<'_> {
     /// Complete the words: the first may have begun before the batch, the last may go on after it, and the last
     /// character may begin one.
     #[inline(always)]
-    pub(super) fn finish(&mut self, words: &mut Words, found: Found) {
-        let Found { begun, ended, start, end, last } = found;
+    pub(super) fn finish(&mut self, words: &mut Words, found: Borders) {
+        let Borders { begun, ended, start, end, last } = found;
         let opened = self.open.is_some();
         words.count = ended;
         words.start = start;
@@ -207,7 +207,7 @@ struct Places {
 }
 
 /// What was found while a batch was cut.
-pub(super) struct Found {
+pub(super) struct Borders {
     /// How many words have begun, including one that was open before.
     pub begun: usize,
     /// How many words have ended.
@@ -302,7 +302,7 @@ mod by_mask {
             let before_batch = if first_begins { first_last } else { first + usize::from(words.begins[0]).max(1) - 1 };
             let start = self.open.unwrap_or(before_batch);
             let end = kept + usize::from(self.base > self.length);
-            self.finish(words, Found { begun, ended, start, end, last });
+            self.finish(words, Borders { begun, ended, start, end, last });
             Some(())
         }
 

@@ -203,9 +203,9 @@ impl WordBatch for PatternWords {
 pub struct PatternCutter<'a> {
     pub byte_level: &'a ByteLevel,
     pub text: &'a [u8],
-    chunks: TextChunks<'a>,
+    chunks: Chunks<'a>,
     /// The chunks of a part of the text, and how many of them are complete.
-    cut: &'a mut Cut,
+    batch: &'a mut Batch,
     taken: usize,
     /// Where the next batch begins.
     begin: usize,
@@ -214,23 +214,23 @@ pub struct PatternCutter<'a> {
 }
 
 impl<'a> PatternCutter<'a> {
-    pub fn new(byte_level: &'a ByteLevel, text: &'a [u8], cut: &'a mut Cut) -> Result<PatternCutter<'a>, Halt> {
-        cut.clear();
-        let chunks = TextChunks::new(byte_level, text)?;
-        Ok(PatternCutter { byte_level, text, chunks, cut, taken: 0, begin: 0, inside: false })
+    pub fn new(byte_level: &'a ByteLevel, text: &'a [u8], batch: &'a mut Batch) -> Result<PatternCutter<'a>, Halt> {
+        batch.restart(0);
+        let chunks = chunks_of(byte_level, text)?;
+        Ok(PatternCutter { byte_level, text, chunks, batch, taken: 0, begin: 0, inside: false })
     }
 
     /// Find the words of the next batch; false if there is none.
     #[inline(always)]
     pub fn next(&mut self, machine: impl Machine, words: &mut PatternWords) -> Result<bool, Halt> {
-        if self.taken == self.cut.ends().len() {
-            if !self.chunks.next(self.cut)? {
+        if self.taken == self.batch.ends().len() {
+            if !self.chunks.next(self.batch).map_err(halt)? {
                 return Ok(false);
             }
-            (self.taken, self.begin) = (0, self.cut.base);
+            (self.taken, self.begin) = (0, self.batch.base());
         }
-        let begins = [self.begin, self.cut.base];
-        let ends = &self.cut.ends()[self.taken..];
+        let begins = [self.begin, self.batch.base()];
+        let ends = &self.batch.ends()[self.taken..];
         self.taken += words.take(machine, self.text, begins, ends, self.byte_level, &mut self.inside)?;
         self.begin = words.end;
         Ok(true)
@@ -244,86 +244,19 @@ pub fn each_chunk(
     check: Check,
     mut each: impl FnMut(usize, usize) -> Result<(), Halt>,
 ) -> Result<(), Halt> {
-    let mut chunks = TextChunks::new(byte_level, text)?;
-    let mut cut = Cut::default();
-    while chunks.next(&mut cut)? {
+    let (mut chunks, mut batch) = (chunks_of(byte_level, text)?, Batch::default());
+    while chunks.next(&mut batch).map_err(halt)? {
         check()?;
-        let mut begin = cut.base;
-        for &end in cut.ends() {
-            let end = cut.base + end as usize;
-            each(begin, end)?;
-            begin = end;
-        }
+        batch.spans().try_for_each(|[begin, end]| each(begin, end))?;
     }
     Ok(())
 }
 
-/// The chunks of a part of a text, each of which begins where the one before ends.
-#[derive(Default)]
-pub struct Cut {
-    batch: Batch,
-    /// Where the first chunk begins in the text.
-    base: usize,
-    /// Where each chunk ends, counted from `base`, if the batch does not say so itself.
-    filled: Option<Vec<u32>>,
-}
-
-impl Cut {
-    /// Forget the chunks.
-    fn clear(&mut self) {
-        self.filled.get_or_insert_default().clear();
-    }
-
-    #[inline(always)]
-    fn ends(&self) -> &[u32] {
-        self.filled.as_deref().unwrap_or_else(|| self.batch.ends())
-    }
-}
-
-/// The chunks of a text: the matches of the pattern, and the text between two matches, so that nothing is lost. (The
-/// published patterns leave nothing between matches.)
-struct TextChunks<'a> {
-    /// `None` if the text is one chunk.
-    chunks: Option<Chunks<'a>>,
-    /// The length of the text, and how much of it is in chunks that have been handed out.
-    length: usize,
-    done: usize,
-}
-
-impl<'a> TextChunks<'a> {
-    fn new(byte_level: &'a ByteLevel, text: &'a [u8]) -> Result<TextChunks<'a>, Halt> {
-        let chunks = byte_level.splitter.as_ref().map(|splitter| splitter.chunks_of(text)).transpose().map_err(halt)?;
-        Ok(TextChunks { chunks, length: text.len(), done: 0 })
-    }
-
-    /// Put the next chunks into `cut`. Returns false if there are none.
-    fn next(&mut self, cut: &mut Cut) -> Result<bool, Halt> {
-        let more = match &mut self.chunks {
-            Some(chunks) => chunks.next(&mut cut.batch).map_err(halt)?,
-            None => false,
-        };
-        if more && cut.batch.begins().is_none() {
-            (cut.base, cut.filled) = (cut.batch.base(), None);
-            self.done = self.length; // all of the text is in some chunk
-            return Ok(true);
-        }
-        cut.base = self.done;
-        let filled = cut.filled.get_or_insert_default();
-        filled.clear();
-        let mut add = |end: usize| filled.try_push(u32::try_from(end - cut.base).map_err(|_| Halt::ChunkTooLong)?);
-        if more {
-            for [begin, end] in cut.batch.spans() {
-                if begin > self.done {
-                    add(begin)?;
-                }
-                add(end)?;
-                self.done = end;
-            }
-        } else if self.done < self.length {
-            add(self.length)?;
-            self.done = self.length;
-        }
-        Ok(!filled.is_empty())
+/// The chunks of a text, each of which begins where the one before ends.
+fn chunks_of<'a>(byte_level: &'a ByteLevel, text: &'a [u8]) -> Result<Chunks<'a>, Halt> {
+    match &byte_level.splitter {
+        Some(splitter) => splitter.cover_bytes(text).map_err(halt),
+        None => Ok(Chunks::Whole(Some(text.len()).filter(|&length| length > 0))),
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
 use crate::encode::output::IdSink;
-use crate::encode::segment::{encode_normalized, piece_of, segment, tokens, walk, Place, Way};
+use crate::encode::segment::{encode_normalized, piece_of, segment, tokens, walk, Place, Segmentation};
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::Dropout;
@@ -85,15 +85,15 @@ impl Engine {
         let mut normalized = std::mem::take(&mut buffers.normalized);
         let mut origins = Vec::new();
         normalized.clear();
-        let way = self.normalized((text, valid), check, &mut normalized, &mut origins)?;
+        let segmentation = self.normalized((text, valid), check, &mut normalized, &mut origins)?;
         let mut done = false;
-        if let Way::Chunks(_) | Way::Split(_) = way {
+        if let Segmentation::Chunks(_) | Segmentation::Split(_) = segmentation {
             ids.clear();
             match dropout {
-                None => encode_normalized(&self.vocab, way, &normalized, check, buffers, ids)?,
+                None => encode_normalized(&self.vocab, segmentation, &normalized, check, buffers, ids)?,
                 Some(_) => {
                     let mut sink = IdSink { vocab: &self.vocab, text: &normalized, compact: true, out: ids };
-                    segment(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check, &mut sink)?;
+                    segment(&self.vocab, &normalized, segmentation, dropout, &mut buffers.choices, check, &mut sink)?;
                 }
             }
             let first = position(origins[0]);
@@ -106,7 +106,7 @@ impl Engine {
             return Ok(());
         }
         // 3. All others, and those with unknown parts: keep each token with its span.
-        let tokens = tokens(&self.vocab, &normalized, way, dropout, &mut buffers.choices, check)?;
+        let tokens = tokens(&self.vocab, &normalized, segmentation, dropout, &mut buffers.choices, check)?;
         out.ids.grow(tokens.len())?;
         out.spans.grow(tokens.len())?;
         let mut positions = Positions::new(text, valid);
@@ -116,7 +116,7 @@ impl Engine {
             for token in some {
                 if Some(token.id) == self.vocab.unk {
                     let mut piece = Vec::new();
-                    piece_of(&self.vocab, token, &normalized, way.is_compact(), &mut piece)?;
+                    piece_of(&self.vocab, token, &normalized, segmentation.is_compact(), &mut piece)?;
                     out.unknown.try_push((out.ids.len(), piece))?;
                 }
                 out.ids.push(token.id);

@@ -9,7 +9,7 @@ use crate::cut::words::is_cut;
 use crate::encode::align::{AlignOptions, EncodedTexts};
 use crate::encode::encoder::{encode_compact, Scratch};
 use crate::encode::engine::{Ends, Engine, Input};
-use crate::encode::segment::{encode_normalized, Way};
+use crate::encode::segment::{encode_normalized, Segmentation};
 use crate::error::Halt;
 use crate::memory::{with_room, Grow};
 use crate::text::utf8;
@@ -346,33 +346,33 @@ impl Engine {
         } else {
             memchr::memmem::find(text, utf8::SPACE).is_none()
         };
-        let (whole, way, prefix) = if as_it_is && self.is_plain(text, valid) {
-            (text, Way::of(vocab, true), joinable && self.normalizer.prefixes(text))
+        let (whole, segmentation, prefix) = if as_it_is && self.is_plain(text, valid) {
+            (text, Segmentation::of(vocab, true), joinable && self.normalizer.prefixes(text))
         } else {
-            let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
-            (normalized.as_slice(), way, false)
+            let segmentation = self.normalized((text, valid), check, &mut normalized, &mut ())?;
+            (normalized.as_slice(), segmentation, false)
         };
         // 2. Let each thread encode a part.
-        let parts = match way {
-            Way::Chunks(joinable) => {
+        let parts = match segmentation {
+            Segmentation::Chunks(joinable) => {
                 parts(whole, threads, |from| (from..whole.len()).find(|&at| is_cut(joinable, whole, at)))
             }
-            Way::Split(byte_level) => {
+            Segmentation::Split(byte_level) => {
                 let valid = String::from_utf8_lossy(whole); // (it is, and nothing is copied)
                 parts(whole, threads, |from| byte_level.splitter.as_ref()?.safe_cut(&valid, from, whole.len()))
             }
-            Way::Whole { .. } => vec![whole],
+            Segmentation::Whole { .. } => vec![whole],
         };
         let parts: Vec<(usize, &[u8])> = parts.into_iter().enumerate().collect();
         let results = in_parts(&parts, check, |(number, part), check| {
             self.with_scratch(|scratch| {
                 let Scratch { buffers, ids } = scratch;
-                match way {
-                    Way::Chunks(joinable) if prefix && number == 0 => {
+                match segmentation {
+                    Segmentation::Chunks(joinable) if prefix && number == 0 => {
                         let compact = encode_compact(vocab, joinable, part, true, check, buffers, ids)?;
                         debug_assert!(compact);
                     }
-                    _ => encode_normalized(vocab, way, part, check, buffers, ids)?,
+                    _ => encode_normalized(vocab, segmentation, part, check, buffers, ids)?,
                 }
                 Ok::<_, Halt>(std::mem::take(ids))
             })?

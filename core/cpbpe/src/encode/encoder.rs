@@ -8,9 +8,9 @@
 //! vocabulary, a pattern cuts the text. Everything else is the same.
 
 use crate::cache::{
-    self, BatchLookup, Bytes, Cache, Found, Ids, Key, PackedIds, Singles, Source, FEW, MAX_CHUNK, SOME,
+    self, BatchLookup, Bytes, Cache, Ids, Key, KnownWords, PackedIds, Singles, Source, FEW, MAX_CHUNK, SOME,
 };
-use crate::cut::by_pattern::{Cut, PatternCutter, PatternWords};
+use crate::cut::by_pattern::{PatternCutter, PatternWords};
 use crate::cut::keys::{Part, Parts};
 use crate::cut::words::{is_cut, Cutter, Words, FIRST};
 use crate::cut::{by_pattern, words, WordBatch};
@@ -19,6 +19,7 @@ use crate::error::Halt;
 use crate::machine::{Machine, Plain, Vector, BLOCK};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, merge_pattern_chunk, Choices};
+use crate::split;
 use crate::text::utf8;
 use crate::vocab::joinable::Unkeyed;
 use crate::vocab::{ByteLevel, Joinable, Vocab};
@@ -53,7 +54,7 @@ pub struct Buffers {
     /// The words of a compact text.
     pending: Option<Box<Pending<Words>>>,
     /// The words of a text that a pattern cuts, and the chunks that they are in.
-    pending_by_pattern: Option<Box<(Pending<PatternWords>, Cut)>>,
+    pending_by_pattern: Option<Box<(Pending<PatternWords>, split::Batch)>>,
     /// Chunks that were sampled, with their possible merges.
     pub choices: Choices,
 }
@@ -220,7 +221,7 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
         loop {
             // 1. Append as many words as are known, with the singles before each; then the singles before the next
             //    word, or those after the last one.
-            let found = Found { keys: &keys[at..], entries: &lookup.entries[at..], source: singles };
+            let found = KnownWords { keys: &keys[at..], entries: &lookup.entries[at..], source: singles };
             // SAFETY: as the caller says.
             unsafe {
                 at += self.out.append_cached(self.cache, found);
@@ -450,8 +451,8 @@ pub fn encode_split<O: Output>(
     let Buffers { cache, chunk, pending_by_pattern, .. } = buffers;
     cache.keep_more();
     check()?;
-    let (pending, cut) = &mut **pending_by_pattern.get_or_insert_with(Box::default);
-    let source = PatternCutter::new(byte_level, text, cut)?;
+    let (pending, batch) = &mut **pending_by_pattern.get_or_insert_with(Box::default);
+    let source = PatternCutter::new(byte_level, text, batch)?;
     Encoder { vocab, source, check, cache, chunk, out }.run(text, pending)
 }
 

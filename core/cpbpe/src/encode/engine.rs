@@ -6,7 +6,7 @@ use crate::cut::last_cut::last_cut;
 use crate::decode::Decoder;
 use crate::encode::encoder::{encode_compact, encode_split, Buffers, Scratch};
 use crate::encode::output::{Count, IdSink, Output};
-use crate::encode::segment::{self, encode_normalized, segment, Token, Way};
+use crate::encode::segment::{self, encode_normalized, segment, Segmentation, Token};
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::merge::{Choices, Dropout};
@@ -303,19 +303,19 @@ impl Engine {
             return self.encode_any((text, valid), check, buffers, out);
         }
         let vocab = &self.vocab;
-        let way = Way::of(vocab, true);
+        let segmentation = Segmentation::of(vocab, true);
         let prefix = self.normalizer.prefixes(text);
-        if let (Way::Split(byte_level), false) = (way, prefix) {
+        if let (Segmentation::Split(byte_level), false) = (segmentation, prefix) {
             return encode_split(vocab, byte_level, text, check, buffers, out);
         }
-        if let Way::Chunks(joinable) = way {
+        if let Segmentation::Chunks(joinable) = segmentation {
             if encode_compact(vocab, joinable, text, prefix, check, buffers, out)? {
                 return Ok(());
             }
         }
         let mut compact = std::mem::take(&mut buffers.compact);
         self.compact(text, &mut compact)?;
-        encode_normalized(vocab, way, &compact, check, buffers, out)?;
+        encode_normalized(vocab, segmentation, &compact, check, buffers, out)?;
         buffers.compact = compact;
         Ok(())
     }
@@ -343,8 +343,8 @@ impl Engine {
     ) -> Result<(), Halt> {
         let mut normalized = std::mem::take(&mut buffers.normalized);
         normalized.clear();
-        let way = self.normalized((text, valid), check, &mut normalized, &mut ())?;
-        encode_normalized(&self.vocab, way, &normalized, check, buffers, out)?;
+        let segmentation = self.normalized((text, valid), check, &mut normalized, &mut ())?;
+        encode_normalized(&self.vocab, segmentation, &normalized, check, buffers, out)?;
         buffers.normalized = normalized;
         Ok(())
     }
@@ -356,26 +356,26 @@ impl Engine {
         check: Check,
         normalized: &mut Vec<u8>,
         origins: &mut O,
-    ) -> Result<Way<'_>, Halt> {
+    ) -> Result<Segmentation<'_>, Halt> {
         if self.vocab.byte_level.is_some() {
             self.normalize_bytes((text, valid), check, normalized, origins)?;
-            return Ok(Way::of(&self.vocab, false));
+            return Ok(Segmentation::of(&self.vocab, false));
         }
         let spaces = if self.direct && self.vocab.swapped { Spaces::Compact } else { Spaces::AsInModel };
         let source = Source { text, valid, keep_invalid: false };
         self.normalizer.normalize(source, spaces, check, normalized, origins)?;
         let compact = self.direct || self.vocab.utf8 && !self.vocab.swapped && std::str::from_utf8(normalized).is_ok();
-        Ok(Way::of(&self.vocab, compact))
+        Ok(Segmentation::of(&self.vocab, compact))
     }
 
     /// The tokens of a text, with their spans. With `dropout`, merges are skipped at random.
     pub fn tokens(&self, text: &[u8], dropout: Option<Dropout>, check: Check) -> Result<Aligned, Halt> {
         let (mut normalized, mut origins) = (Vec::new(), Vec::new());
-        let way = self.normalized((text, false), check, &mut normalized, &mut origins)?;
+        let segmentation = self.normalized((text, false), check, &mut normalized, &mut origins)?;
         let tokens = self.with_scratch(|scratch| {
-            segment::tokens(&self.vocab, &normalized, way, dropout, &mut scratch.buffers.choices, check)
+            segment::tokens(&self.vocab, &normalized, segmentation, dropout, &mut scratch.buffers.choices, check)
         })??;
-        Ok(Aligned { tokens, text: normalized, compact: way.is_compact(), origins })
+        Ok(Aligned { tokens, text: normalized, compact: segmentation.is_compact(), origins })
     }
 
     /// Append the text of a token, as pieces are spelled in the model file; for an unknown one, the unknown text.
@@ -396,15 +396,15 @@ impl Engine {
             return Ok(());
         }
         let Scratch { buffers: Buffers { normalized, choices, .. }, ids } = scratch;
-        let way = if self.is_plain(text, valid) {
+        let segmentation = if self.is_plain(text, valid) {
             self.compact(text, normalized)?;
-            Way::of(&self.vocab, true)
+            Segmentation::of(&self.vocab, true)
         } else {
             normalized.clear();
             self.normalized((text, valid), check, normalized, &mut ())?
         };
-        let mut sink = IdSink { vocab: &self.vocab, text: normalized, compact: way.is_compact(), out: ids };
-        segment(&self.vocab, normalized, way, Some(dropout), choices, check, &mut sink)
+        let mut sink = IdSink { vocab: &self.vocab, text: normalized, compact: segmentation.is_compact(), out: ids };
+        segment(&self.vocab, normalized, segmentation, Some(dropout), choices, check, &mut sink)
     }
 
     /// Put the compact form of a plain text (see `is_plain`) into `out`.
@@ -435,11 +435,11 @@ impl Engine {
     fn segment_slowly(&self, text: &[u8], dropout: Option<Dropout>) -> Result<Vec<u32>, Halt> {
         let mut ids = Vec::new();
         let mut sink = IdSink { vocab: &self.vocab, text, compact: false, out: &mut ids };
-        let way = match &self.vocab.byte_level {
-            Some(byte_level) => Way::Split(byte_level),
-            None => Way::Whole { compact: false },
+        let segmentation = match &self.vocab.byte_level {
+            Some(byte_level) => Segmentation::Split(byte_level),
+            None => Segmentation::Whole { compact: false },
         };
-        segment(&self.vocab, text, way, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
+        segment(&self.vocab, text, segmentation, dropout, &mut Choices::default(), NO_CHECK, &mut sink)?;
         Ok(ids)
     }
 

@@ -21,7 +21,7 @@ use crate::encode::encoder::Scratch;
 use crate::encode::engine::Engine;
 use crate::error::Halt;
 use crate::memory::{collected, with_room};
-use crate::watch::{may_start_threads, Check};
+use crate::watch::{in_threads, Check};
 
 /// The number of ids is estimated when one part in this many of the text is done.
 const SAMPLE: usize = 8;
@@ -238,7 +238,7 @@ const MANY: usize = 1 << 18;
 pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>], threads: usize) {
     let total: usize = parts.iter().map(|part| part.len()).sum();
     assert_eq!(total, place.len(), "the place is as long as the parts");
-    let threads = if total < MANY || !may_start_threads() { 1 } else { threads.max(1) };
+    let threads = if total < MANY { 1 } else { threads.max(1) };
     type Copy<'a, T> = (&'a mut [MaybeUninit<T>], &'a [T]);
     let mut shares: Vec<Vec<Copy<T>>> = (0..threads).map(|_| Vec::new()).collect();
     let mut rest = place;
@@ -249,23 +249,17 @@ pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>],
         shares[(done * threads / total.max(1)).min(threads - 1)].push((here, part));
         done += part.len();
     }
-    let shares = Mutex::new(shares);
-    let copy = || loop {
-        let share = shares.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let Some(share) = share else { break };
-        for (here, part) in share {
-            for (here, item) in here.iter_mut().zip(part) {
-                here.write(*item);
+    in_threads(
+        shares,
+        || (),
+        |share| {
+            for (here, part) in share {
+                here.iter_mut().zip(part).for_each(|(here, item)| {
+                    here.write(*item);
+                });
             }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            // If no thread can be started, this one does everything.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, copy);
-        }
-        copy();
-    });
+        },
+    );
 }
 
 #[cfg(test)]

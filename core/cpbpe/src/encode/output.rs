@@ -1,6 +1,6 @@
 //! Where ids go: into a vector, or nowhere, when they are only counted.
 
-use crate::cache::{Cache, Found, Singles, Source, STEP};
+use crate::cache::{Cache, KnownWords, Singles, Source, STEP};
 use crate::error::Halt;
 use crate::memory::Grow;
 use crate::merge::Sink;
@@ -22,7 +22,7 @@ pub trait Output {
     /// # Safety
     /// `reserve_ids` must have made room for all their ids, and for `ROOM + STEP` more. The text must be as `append_many` needs
     /// it.
-    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize;
+    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: KnownWords<S>) -> usize;
     /// Take the ids of some singles.
     ///
     /// # Safety
@@ -51,7 +51,7 @@ impl Output for Vec<u32> {
         self.try_extend(ids)
     }
     #[inline(always)]
-    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize {
+    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: KnownWords<S>) -> usize {
         // SAFETY: as the caller says.
         unsafe { cache.append_many(found, self) }
     }
@@ -104,7 +104,7 @@ impl Output for Count {
         Ok(())
     }
     #[inline(always)]
-    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: Found<S>) -> usize {
+    unsafe fn append_cached<S: Source>(&mut self, cache: &Cache, found: KnownWords<S>) -> usize {
         let (words, ids) = cache.count_many(found);
         if words > 0 {
             (self.count, self.last) = (self.count + ids, None);

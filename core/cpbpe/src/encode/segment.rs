@@ -1,5 +1,5 @@
-//! Normalized text -> symbols, or ids. How a text is segmented is chosen here, once for each text (`Way`). `segment`
-//! then works without the cache: for tokens with their spans, and when merges are skipped at random.
+//! Normalized text -> symbols, or ids. How a text is segmented is chosen here, once for each text (`Segmentation`).
+//! `segment` then works without the cache: for tokens with their spans, and when merges are skipped at random.
 
 use crate::cut::by_pattern::each_chunk;
 use crate::encode::encoder::{encode_compact, encode_split, Buffers};
@@ -21,9 +21,9 @@ const WAITING: usize = 16;
 /// What is known here about a character of one byte: bytes alone find its cuts, and its id is looked up.
 const SHORT_ENTRY: u32 = BEFORE | AFTER;
 
-/// How a normalized text is segmented, as `Way::of` decides once for each text.
+/// How a normalized text is segmented, as `Segmentation::of` decides once for each text.
 #[derive(Clone, Copy)]
-pub enum Way<'a> {
+pub enum Segmentation<'a> {
     /// Cut into chunks, some of which are user-defined pieces. The text is compact.
     Chunks(&'a Joinable),
     /// Cut by the pattern of a byte-level vocabulary.
@@ -36,43 +36,43 @@ pub enum Way<'a> {
     },
 }
 
-impl<'a> Way<'a> {
+impl<'a> Segmentation<'a> {
     /// How to segment a text that is compact or not.
-    pub fn of(vocab: &'a Vocab, compact: bool) -> Way<'a> {
+    pub fn of(vocab: &'a Vocab, compact: bool) -> Segmentation<'a> {
         match (&vocab.joinable, &vocab.byte_level) {
-            (_, Some(byte_level)) => Way::Split(byte_level),
-            (Some(joinable), None) if compact => Way::Chunks(joinable),
-            _ => Way::Whole { compact },
+            (_, Some(byte_level)) => Segmentation::Split(byte_level),
+            (Some(joinable), None) if compact => Segmentation::Chunks(joinable),
+            _ => Segmentation::Whole { compact },
         }
     }
 
     /// Whether the text is compact.
     pub fn is_compact(self) -> bool {
-        !matches!(self, Way::Whole { compact: false })
+        !matches!(self, Segmentation::Whole { compact: false })
     }
 }
 
 /// Encode a normalized text.
 pub fn encode_normalized<O: Output>(
     vocab: &Vocab,
-    way: Way,
+    segmentation: Segmentation,
     text: &[u8],
     check: Check,
     buffers: &mut Buffers,
     out: &mut O,
 ) -> Result<(), Halt> {
-    match way {
-        Way::Chunks(joinable) => {
+    match segmentation {
+        Segmentation::Chunks(joinable) => {
             let compact = encode_compact(vocab, joinable, text, false, check, buffers, out)?;
             debug_assert!(compact);
             Ok(())
         }
-        Way::Split(byte_level) => encode_split(vocab, byte_level, text, check, buffers, out),
-        Way::Whole { compact } => {
+        Segmentation::Split(byte_level) => encode_split(vocab, byte_level, text, check, buffers, out),
+        Segmentation::Whole { compact } => {
             let ids = &mut buffers.chunk;
             ids.clear();
             let mut sink = IdSink { vocab, text, compact, out: ids };
-            segment(vocab, text, way, None, &mut buffers.choices, check, &mut sink)?;
+            segment(vocab, text, segmentation, None, &mut buffers.choices, check, &mut sink)?;
             out.append(ids)
         }
     }
@@ -88,24 +88,30 @@ pub fn encode_normalized<O: Output>(
 pub fn segment<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
-    way: Way,
+    segmentation: Segmentation,
     dropout: Option<Dropout>,
     choices: &mut Choices,
     check: Check,
     sink: &mut S,
 ) -> Result<(), Halt> {
     let chances = dropout.map(Chances::new);
-    match (way, &chances) {
+    match (segmentation, &chances) {
         // With skipped merges, an UNUSED piece can be made of several pairs, and the one that is last in the text
         // counts.
-        (Way::Chunks(_), Some(chances)) if vocab.splits_unused => sample_whole(vocab, text, true, chances, check, sink),
-        (Way::Chunks(joinable), _) => segment_chunks(vocab, joinable, text, chances.as_ref(), choices, check, sink),
-        (Way::Split(byte_level), Some(chances)) => sample_split(vocab, byte_level, text, chances, choices, check, sink),
-        (Way::Split(byte_level), None) => each_chunk(byte_level, text, check, |begin, end| {
+        (Segmentation::Chunks(_), Some(chances)) if vocab.splits_unused => {
+            sample_whole(vocab, text, true, chances, check, sink)
+        }
+        (Segmentation::Chunks(joinable), _) => {
+            segment_chunks(vocab, joinable, text, chances.as_ref(), choices, check, sink)
+        }
+        (Segmentation::Split(byte_level), Some(chances)) => {
+            sample_split(vocab, byte_level, text, chances, choices, check, sink)
+        }
+        (Segmentation::Split(byte_level), None) => each_chunk(byte_level, text, check, |begin, end| {
             merge_pattern_chunk(vocab, byte_level, &text[begin..end], check, &mut Shifted { begin, sink })
         }),
-        (Way::Whole { compact }, Some(chances)) => sample_whole(vocab, text, compact, chances, check, sink),
-        (Way::Whole { compact }, None) => segment_whole(vocab, text, compact, |_, _, _| true, check, sink),
+        (Segmentation::Whole { compact }, Some(chances)) => sample_whole(vocab, text, compact, chances, check, sink),
+        (Segmentation::Whole { compact }, None) => segment_whole(vocab, text, compact, |_, _, _| true, check, sink),
     }
 }
 
@@ -382,13 +388,13 @@ impl Sink for TokenSink<'_> {
 pub fn tokens(
     vocab: &Vocab,
     text: &[u8],
-    way: Way,
+    segmentation: Segmentation,
     dropout: Option<Dropout>,
     choices: &mut Choices,
     check: Check,
 ) -> Result<Vec<Token>, Halt> {
-    let mut sink = TokenSink { vocab, text, compact: way.is_compact(), out: Vec::new() };
-    segment(vocab, text, way, dropout, choices, check, &mut sink)?;
+    let mut sink = TokenSink { vocab, text, compact: segmentation.is_compact(), out: Vec::new() };
+    segment(vocab, text, segmentation, dropout, choices, check, &mut sink)?;
     Ok(sink.out)
 }
 

@@ -18,9 +18,9 @@ use crate::split::scanner::{known, safe_cut, Ends, Scanner, BATCH};
 /// assert_eq!(all, [[0, 3], [3, 4], [4, 5], [5, 6]]);
 /// # Ok::<(), cpbpe::Error>(())
 /// ```
-pub struct Splitter(Way);
+pub struct Splitter(Method);
 
-enum Way {
+enum Method {
     /// A published pattern.
     Scanner(Scanner),
     /// Any other pattern.
@@ -33,8 +33,8 @@ impl Splitter {
     /// A splitter for a pattern, in the syntax of `fancy-regex`.
     pub fn of(pattern: &str) -> Result<Splitter, Error> {
         Ok(Splitter(match known(pattern) {
-            Some(scans) => Way::Scanner(Scanner::new(scans)?),
-            None => Way::General(Box::new(compile(pattern)?)),
+            Some(scans) => Method::Scanner(Scanner::new(scans)?),
+            None => Method::General(Box::new(compile(pattern)?)),
         }))
     }
 
@@ -45,31 +45,42 @@ impl Splitter {
             return Ok(first);
         }
         let others = then.iter().map(|pattern| Splitter::of(pattern));
-        Ok(Splitter(Way::Sequence(std::iter::once(Ok(first)).chain(others).collect::<Result<_, _>>()?)))
+        Ok(Splitter(Method::Sequence(std::iter::once(Ok(first)).chain(others).collect::<Result<_, _>>()?)))
     }
 
     /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting never fails.
     pub fn has_scanner(&self) -> bool {
-        matches!(self.0, Way::Scanner(..))
+        matches!(self.0, Method::Scanner(..))
     }
 
     /// The chunks of a text.
     pub fn chunks<'a>(&'a self, text: &'a str) -> Chunks<'a> {
         match &self.0 {
-            Way::Scanner(scanner) => Chunks::Scanned { scanner, text: text.as_bytes(), at: 0 },
-            Way::General(regex) => Chunks::Matched { matches: regex.find_iter(text), next: None },
-            Way::Sequence(splitters) => Chunks::Nested(Box::new(Nested::new(splitters, text))),
+            Method::Scanner(scanner) => Chunks::Scanned { scanner, text: text.as_bytes(), at: 0 },
+            Method::General(regex) => Chunks::Matched(RegexMatches::of(regex, text)),
+            Method::Sequence(splitters) => Chunks::Nested(Box::new(Nested::new(splitters, text))),
         }
     }
 
-    /// The chunks of a text that is UTF-8. (A scanner works on bytes, so nothing is checked for it. Checking took a
-    /// seventh of all time.)
-    pub fn chunks_of<'a>(&'a self, text: &'a [u8]) -> Result<Chunks<'a>, Error> {
+    /// The chunks of a text, and the text between them, so that nothing is lost. (The published patterns leave nothing
+    /// between chunks.)
+    pub fn cover<'a>(&'a self, text: &'a str) -> Chunks<'a> {
         match &self.0 {
-            Way::Scanner(scanner) => Ok(Chunks::Scanned { scanner, text, at: 0 }),
+            Method::General(regex) => {
+                Chunks::Covered { found: RegexMatches::of(regex, text), length: text.len(), done: 0 }
+            }
+            _ => self.chunks(text),
+        }
+    }
+
+    /// The same for a text that is UTF-8. (A scanner works on bytes, so nothing is checked for it. Checking took a
+    /// seventh of all time.)
+    pub fn cover_bytes<'a>(&'a self, text: &'a [u8]) -> Result<Chunks<'a>, Error> {
+        match &self.0 {
+            Method::Scanner(scanner) => Ok(Chunks::Scanned { scanner, text, at: 0 }),
             _ => {
                 let text = std::str::from_utf8(text).map_err(|_| Error::SplitFailed("the text is not UTF-8".into()))?;
-                Ok(self.chunks(text))
+                Ok(self.cover(text))
             }
         }
     }
@@ -79,8 +90,8 @@ impl Splitter {
     /// rule to find one.
     pub fn safe_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
         match &self.0 {
-            Way::Scanner(scanner) => safe_cut(&scanner.classes, text.as_bytes(), from, to),
-            Way::General(_) | Way::Sequence(_) => None,
+            Method::Scanner(scanner) => safe_cut(&scanner.classes, text.as_bytes(), from, to),
+            Method::General(_) | Method::Sequence(_) => None,
         }
     }
 }
@@ -89,8 +100,12 @@ impl Splitter {
 pub enum Chunks<'a> {
     /// By a scanner.
     Scanned { scanner: &'a Scanner, text: &'a [u8], at: usize },
-    /// By a regular expression. `next`: the next match, if it has been found already.
-    Matched { matches: Matches<'a, 'a, str>, next: Option<[usize; 2]> },
+    /// By a regular expression.
+    Matched(RegexMatches<'a>),
+    /// The same, and the text between its matches. `length`: that of the text. `done`: how much of it is in chunks.
+    Covered { found: RegexMatches<'a>, length: usize, done: usize },
+    /// A text of this length as one chunk.
+    Whole(Option<usize>),
     /// By several patterns.
     Nested(Box<Nested<'a>>),
 }
@@ -109,7 +124,12 @@ impl Chunks<'_> {
                     return Err(Error::ChunkTooLong);
                 }
             }
-            Chunks::Matched { matches, next } => batch.fill(matches, next)?,
+            Chunks::Matched(found) => batch.fill(found)?,
+            Chunks::Covered { found, length, done } => batch.cover(found, *length, done)?,
+            Chunks::Whole(length) => {
+                batch.restart(0);
+                length.take().map_or(Ok(()), |length| batch.push(length))?;
+            }
             Chunks::Nested(nested) => nested.fill(batch)?,
         }
         Ok(batch.ends.count > 0)
@@ -136,50 +156,55 @@ impl Batch {
         &self.ends.numbers[..self.ends.count]
     }
 
-    /// Where each chunk begins, counted from `base`; `None` if each begins where the one before ends.
-    pub fn begins(&self) -> Option<&[u32]> {
-        self.begins.as_deref()
-    }
-
     /// Begin a batch in which each chunk begins where the one before it ends.
-    pub(super) fn restart(&mut self, base: usize) {
+    pub fn restart(&mut self, base: usize) {
         (self.base, self.begins, self.ends.count) = (base, None, 0);
     }
 
     /// Add a chunk, given where it ends.
-    pub(super) fn push(&mut self, end: usize) -> Result<(), Error> {
+    fn push(&mut self, end: usize) -> Result<(), Error> {
         let number = u32::try_from(end - self.base).map_err(|_| Error::ChunkTooLong)?;
         self.ends.numbers[self.ends.count] = number;
         self.ends.count += 1;
         Ok(())
     }
 
-    /// Where a chunk begins and ends in the text.
-    pub(super) fn span(&self, i: usize) -> [usize; 2] {
-        let begin = match &self.begins {
-            Some(begins) => begins[i],
-            None if i == 0 => 0,
-            None => self.ends.numbers[i - 1],
-        };
-        [begin, self.ends.numbers[i]].map(|place| self.base + place as usize)
-    }
-
     /// Where each chunk begins and ends in the text.
     pub fn spans(&self) -> impl Iterator<Item = [usize; 2]> + '_ {
         let mut last = 0;
         self.ends().iter().enumerate().map(move |(i, &end)| {
-            let begin = self.begins().map_or(last, |begins| begins[i]);
+            let begin = self.begins.as_ref().map_or(last, |begins| begins[i]);
             last = end;
             [begin, end].map(|place| self.base + place as usize)
         })
     }
 
+    /// Add the next matches of a text of this length, and the text between them. `done`: how much of it is in chunks.
+    fn cover(&mut self, found: &mut RegexMatches, length: usize, done: &mut usize) -> Result<(), Error> {
+        self.restart(*done);
+        while self.ends.count < BATCH && *done < length {
+            let span = found.next()?.unwrap_or([length; 2]);
+            for place in span {
+                if place <= *done {
+                    continue;
+                }
+                if self.ends.count > 0 && u32::try_from(place - self.base).is_err() {
+                    found.next = Some(span);
+                    return Ok(());
+                }
+                self.push(place)?;
+                *done = place;
+            }
+        }
+        Ok(())
+    }
+
     /// Add the next matches.
-    fn fill(&mut self, matches: &mut Matches<'_, '_, str>, next: &mut Option<[usize; 2]>) -> Result<(), Error> {
+    fn fill(&mut self, found: &mut RegexMatches) -> Result<(), Error> {
         let begins = self.begins.get_or_insert_default();
         begins.clear();
         while self.ends.count < BATCH {
-            let Some(span) = next.take().map_or_else(|| next_match(matches), |span| Ok(Some(span)))? else { break };
+            let Some(span) = found.next()? else { break };
             if self.ends.count == 0 {
                 self.base = span[0];
             }
@@ -191,7 +216,7 @@ impl Batch {
                 }
                 _ if self.ends.count == 0 => return Err(Error::ChunkTooLong),
                 _ => {
-                    *next = Some(span);
+                    found.next = Some(span);
                     break;
                 }
             }
@@ -223,11 +248,10 @@ struct Level<'a> {
     /// Where it begins in the text as a whole.
     base: usize,
     chunks: Chunks<'a>,
-    /// Some chunks, and how many of them have been handed out.
+    /// Some chunks, how many of them have been handed out, and where the next one begins.
     batch: Batch,
     taken: usize,
-    /// How much of the text is in chunks, or between chunks, that have been handed out.
-    done: usize,
+    begin: usize,
 }
 
 impl<'a> Nested<'a> {
@@ -252,10 +276,10 @@ impl<'a> Nested<'a> {
 
     /// Let the next pattern cut a text that begins at `base`.
     fn cut(&mut self, text: &'a str, base: usize) {
-        let chunks = self.splitters[self.open.len()].chunks(text);
+        let chunks = self.splitters[self.open.len()].cover(text);
         let mut batch = self.spare.pop().unwrap_or_default();
         batch.restart(0);
-        self.open.push(Level { text, base, chunks, batch, taken: 0, done: 0 });
+        self.open.push(Level { text, base, chunks, batch, taken: 0, begin: 0 });
     }
 
     /// Where the next chunk ends in the text.
@@ -276,28 +300,17 @@ impl<'a> Nested<'a> {
 }
 
 impl Level<'_> {
-    /// The next chunk, or the text between two chunks.
+    /// The next chunk.
     fn next(&mut self) -> Result<Option<[usize; 2]>, Error> {
-        if self.done == self.text.len() {
-            return Ok(None);
-        }
         if self.taken == self.batch.ends().len() {
             self.taken = 0;
             if !self.chunks.next(&mut self.batch)? {
-                let rest = [self.done, self.text.len()];
-                self.done = self.text.len();
-                return Ok(Some(rest));
+                return Ok(None);
             }
         }
-        let [begin, end] = self.batch.span(self.taken);
-        let span = if begin > self.done {
-            [self.done, begin]
-        } else {
-            self.taken += 1;
-            [begin, end]
-        };
-        self.done = span[1];
-        Ok(Some(span))
+        let end = self.batch.base() + self.batch.ends()[self.taken] as usize;
+        self.taken += 1;
+        Ok(Some([std::mem::replace(&mut self.begin, end), end]))
     }
 }
 
@@ -310,15 +323,31 @@ pub fn compile(pattern: &str) -> Result<Regex, Error> {
     Regex::new(pattern).map_err(|error| Error::InvalidPattern(error.to_string().into()))
 }
 
-/// Where the next match begins and ends. As in tiktoken, text between two matches is in no chunk. Empty matches are
-/// left out, because they have no tokens.
-pub fn next_match(matches: &mut Matches<'_, '_, str>) -> Result<Option<[usize; 2]>, Error> {
-    for found in matches {
-        // A pattern may need more steps than are allowed.
-        let found = found.map_err(|error| Error::SplitFailed(error.to_string().into()))?;
-        if !found.range().is_empty() {
-            return Ok(Some([found.start(), found.end()]));
-        }
+/// The matches of a text that have not been asked for yet.
+pub struct RegexMatches<'a> {
+    matches: Matches<'a, 'a, str>,
+    /// The next one, if it has been found already.
+    next: Option<[usize; 2]>,
+}
+
+impl<'a> RegexMatches<'a> {
+    pub fn of(regex: &'a Regex, text: &'a str) -> RegexMatches<'a> {
+        RegexMatches { matches: regex.find_iter(text), next: None }
     }
-    Ok(None)
+
+    /// Where the next match begins and ends. As in tiktoken, text between two matches is in no chunk. Empty matches are
+    /// left out, because they have no tokens.
+    pub fn next(&mut self) -> Result<Option<[usize; 2]>, Error> {
+        if let Some(next) = self.next.take() {
+            return Ok(Some(next));
+        }
+        for found in &mut self.matches {
+            // A pattern may need more steps than are allowed.
+            let found = found.map_err(|error| Error::SplitFailed(error.to_string().into()))?;
+            if !found.range().is_empty() {
+                return Ok(Some([found.start(), found.end()]));
+            }
+        }
+        Ok(None)
+    }
 }

@@ -11,7 +11,7 @@ use crate::machine::{Vector, MORE};
 use crate::split::block::{Block, Classes, Read, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 use crate::split::rules::*;
 use crate::split::scanner::{Ends, Scanner, Scans, PATTERNS};
-use crate::split::splitter::next_match;
+use crate::split::splitter::RegexMatches;
 use crate::split::{Batch, Splitter};
 
 /// Several characters of each kind that patterns can distinguish, of all lengths in UTF-8, and some that look similar.
@@ -138,8 +138,8 @@ impl Chance {
 
 /// The ends of all matches.
 fn ends_of(regex: &Regex, text: &str) -> Vec<usize> {
-    let (mut matches, mut ends, mut last) = (regex.find_iter(text), Vec::new(), 0);
-    while let Some([begin, end]) = next_match(&mut matches).unwrap() {
+    let (mut matches, mut ends, mut last) = (RegexMatches::of(regex, text), Vec::new(), 0);
+    while let Some([begin, end]) = matches.next().unwrap() {
         assert_eq!(begin, last, "a gap: {text:?}");
         ends.push(end);
         last = end;

@@ -210,7 +210,7 @@ pub struct Trie {
 }
 
 /// What was found at a place.
-pub struct Found {
+pub struct LongestKey {
     /// The length of the longest key, 0 if there is none.
     pub length: usize,
     /// Its number.
@@ -338,8 +338,8 @@ impl Trie {
 
     /// The longest key that a text begins with.
     #[inline]
-    pub fn longest(&self, text: &[u8]) -> Found {
-        let mut found = Found { length: 0, key: NO_KEY, looked: 1 };
+    pub fn longest(&self, text: &[u8]) -> LongestKey {
+        let mut found = LongestKey { length: 0, key: NO_KEY, looked: 1 };
         let Some(&first) = text.first() else { return found };
         let mut at = self.roots[usize::from(first)];
         let mut depth = 1;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Halt};
 use crate::memory::Grow;
-use crate::split::{Batch, Chunks, Splitter};
+use crate::split::{Batch, Splitter};
 use crate::train::bytes::ordered::OrderedTable;
 use crate::train::bytes::portions::{last_cut, Part, Portions};
 use crate::train::sort::sorted;
@@ -52,17 +52,6 @@ impl Table {
         } else {
             Table::Counts(WordTable::default())
         }
-    }
-
-    /// Count one word, if it is not empty.
-    fn add(&mut self, text: &[u8], [begin, end]: [usize; 2], part: &Part) -> Result<(), Halt> {
-        if begin < end {
-            match self {
-                Table::Counts(table) => table.add(&text[begin..end], part.count),
-                Table::Ordered(table) => table.add(&text[begin..end], part.count, part.first(begin))?,
-            }
-        }
-        Ok(())
     }
 }
 
@@ -234,38 +223,34 @@ impl Worker {
         let text = String::from_utf8_lossy(part.text);
         let broken = matches!(text, Cow::Owned(_));
         let Some(splitter) = splitter else {
-            self.table.add(text.as_bytes(), [0, text.len()], part)?;
+            match &mut self.table {
+                Table::Counts(table) => table.add(text.as_bytes(), part.count),
+                Table::Ordered(table) => table.add(text.as_bytes(), part.count, part.first(0))?,
+            }
             return Ok(broken);
         };
-        // Text that a pattern does not match is a chunk, too, so that nothing is lost. The same happens when texts are
-        // encoded.
+        // Text that a pattern does not match is a chunk, too, as when texts are encoded.
         let Worker { table, batch } = self;
         let bytes = text.as_bytes();
-        let mut chunks: Chunks = splitter.chunks(&text);
-        let mut done = 0;
+        let mut chunks = splitter.cover(&text);
         while chunks.next(batch)? {
             monitor.check()?;
             match table {
-                Table::Counts(table) if batch.begins().is_none() => {
-                    done = count_batch(table, bytes, batch, part.count);
-                }
-                _ => {
+                Table::Counts(table) => count_batch(table, bytes, batch, part.count),
+                Table::Ordered(table) => {
                     for [begin, end] in batch.spans() {
-                        table.add(bytes, [done, begin], part)?;
-                        table.add(bytes, [begin, end], part)?;
-                        done = end;
+                        table.add(&bytes[begin..end], part.count, part.first(begin))?;
                     }
                 }
             }
         }
-        table.add(bytes, [done, bytes.len()], part)?;
         Ok(broken)
     }
 }
 
-/// Count the words of a batch, each of which begins where the one before ends. Returns where the last one ends.
+/// Count the words of a batch, each of which begins where the one before ends.
 #[inline]
-fn count_batch(table: &mut WordTable, text: &[u8], batch: &Batch, count: u64) -> usize {
+fn count_batch(table: &mut WordTable, text: &[u8], batch: &Batch, count: u64) {
     let base = batch.base();
     let mut begin = base;
     for &end in batch.ends() {
@@ -277,5 +262,4 @@ fn count_batch(table: &mut WordTable, text: &[u8], batch: &Batch, count: u64) ->
         }
         begin = end;
     }
-    begin
 }
