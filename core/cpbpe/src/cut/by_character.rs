@@ -5,7 +5,7 @@
 
 use crate::cut::words::{character_before, four_at, is_space, number, Cutter, Words, BATCH, MAX_WORDS};
 use crate::machine::{Machine, Plain, BLOCK};
-use crate::vocab::characters::{code_point, is_odd, AFTER, BEFORE, ID, ONE, UNKNOWN};
+use crate::vocab::characters::{code_point, is_looked_up, AFTER, BEFORE, ID, ONE, UNKNOWN};
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
@@ -62,10 +62,10 @@ impl Cutter<'_> {
             if long_pays {
                 others += machine.count_others(block);
             }
-            if let Some(odd) = &self.joinable.singles.odd {
+            if let Some(looked_up) = &self.joinable.singles.looked_up {
                 let left = self.length - at;
                 let inside = if left < BLOCK { (1 << left) - 1 } else { u64::MAX };
-                marked |= machine.marked(odd, block) & inside;
+                marked |= machine.marked(looked_up, block) & inside;
             }
         }
         marked != 0 || others >= MANY
@@ -117,9 +117,9 @@ impl Cutter<'_> {
                     return None;
                 }
             }
-            let odd = is_odd(last_entry);
-            let begins = was_cut & (joined | odd);
-            let ends = !joined & (!was_cut | odd);
+            let looked_up = is_looked_up(last_entry);
+            let begins = was_cut & (joined | looked_up);
+            let ends = !joined & (!was_cut | looked_up);
             if begins | ends {
                 first_begins |= i == 0 && begins;
                 words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
@@ -131,7 +131,7 @@ impl Cutter<'_> {
             }
             singles.ids[1 + kept] = entry & ID;
             // (Of several neighbouring UNKNOWN characters, only the first counts.)
-            let unknown = entry & UNKNOWN != 0 && !joined && !is_odd(entry);
+            let unknown = entry & UNKNOWN != 0 && !joined && !is_looked_up(entry);
             kept += usize::from(i < count && !(unknown & was_unknown));
             (last, last_entry, last_code, was_cut, was_unknown) = (at, entry, code, !joined, unknown);
         }
@@ -350,7 +350,7 @@ mod by_mask {
     struct Before {
         /// Whether this character is followed by another one in some piece.
         joins: bool,
-        odd: bool,
+        looked_up: bool,
         unknown: bool,
         /// Whether there is a cut before it.
         cut: bool,
@@ -370,7 +370,7 @@ mod by_mask {
         /// The state before a batch. `open`: the character belongs to a word that has begun.
         fn new(entry: u32, open: bool, long: bool) -> Before {
             let [joins, _, one, unknown] = FLAGS.map(|flag| entry & flag != 0);
-            Before { joins, odd: !one, unknown: unknown && !open, cut: !open, long }
+            Before { joins, looked_up: !one, unknown: unknown && !open, cut: !open, long }
         }
 
         /// Process a block. `joined` says which of the given characters are joined with the one before them.
@@ -378,8 +378,8 @@ mod by_mask {
         fn next(&mut self, block: &Block, joined: impl Fn(u64) -> Option<u64>) -> Option<Group> {
             let inside = block.inside();
             let [before, after, one, unknown] = block.flags.map(|bits| bits & inside);
-            let odd = !one & inside;
-            if odd & unknown != 0 {
+            let looked_up = !one & inside;
+            if looked_up & unknown != 0 {
                 return None; // U+2581
             }
             // 1. Which characters are joined with the one before? (For two characters of one byte, their bytes
@@ -393,19 +393,19 @@ mod by_mask {
             //    block, the second cut may not be known yet; then the character is looked up.
             let last = inside & !(inside >> 1);
             let undecided = last & unknown & before;
-            let odd = odd | undecided;
+            let looked_up = looked_up | undecided;
             let unknown = unknown & !undecided & mask & (mask >> 1 | last);
             // 3. Begins and ends follow as in `cut/words.rs`. (Nothing begins at the end of the text.)
             let cut_before = mask << 1 | u64::from(self.cut);
-            let odd_singles = mask & cut_before & (odd << 1 | u64::from(self.odd));
+            let looked_up_singles = mask & cut_before & (looked_up << 1 | u64::from(self.looked_up));
             let valid = if block.is_end { inside << 1 | 1 } else { inside };
-            let begins = (cut_before & !mask | odd_singles) & valid;
-            let ends = (mask & !cut_before | odd_singles) & valid;
+            let begins = (cut_before & !mask | looked_up_singles) & valid;
+            let ends = (mask & !cut_before | looked_up_singles) & valid;
             // 4. Of several neighbouring UNKNOWN characters, only the first counts.
             let keep = !(unknown & (unknown << 1 | u64::from(self.unknown)));
             let top = |bits: u64| bits >> (block.count.max(1) - 1) & 1 != 0;
-            let [joins, odd, unknown] = [before, odd, unknown].map(top);
-            *self = Before { joins, odd, unknown, cut: top(mask), long: top(long) };
+            let [joins, looked_up, unknown] = [before, looked_up, unknown].map(top);
+            *self = Before { joins, looked_up, unknown, cut: top(mask), long: top(long) };
             Some(Group { begins, ends, keep })
         }
     }

@@ -206,9 +206,10 @@ impl<'a> Cutter<'a> {
     #[inline(always)]
     fn next_by_bytes(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
         // A character of several bytes is never a single here, nor is a byte that does not become exactly one id.
-        let odd = |byte| self.joinable.singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
+        let looked_up =
+            |byte| self.joinable.singles.looked_up.as_ref().is_some_and(|looked_up| looked_up[usize::from(byte)] != 0);
         let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
-        if self.open.is_none() && self.base > 0 && (last >= 0x80 || odd(last)) {
+        if self.open.is_none() && self.base > 0 && (last >= 0x80 || looked_up(last)) {
             self.open = Some(character_before(self.padded, self.base));
             self.cut = false;
         }

@@ -475,7 +475,7 @@ fn append_parts(
     for part in Parts::new(unkeyed, vocab.user_defined_compact.walk(text), text, check) {
         let Part { begin, end, is_key } = part?;
         let part = &text[begin..end];
-        if let (&[byte], None) = (part, &singles.odd) {
+        if let (&[byte], None) = (part, &singles.looked_up) {
             out.try_push(singles.ids[usize::from(byte)])?;
             continue;
         }

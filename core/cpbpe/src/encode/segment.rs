@@ -226,7 +226,7 @@ fn id_in(entry: u32) -> u32 {
 #[inline(always)]
 fn single(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> u32 {
     match (text, &joinable.singles) {
-        ([byte], singles) if singles.odd.is_none() => singles.ids[usize::from(*byte)],
+        ([byte], singles) if singles.looked_up.is_none() => singles.ids[usize::from(*byte)],
         _ => vocab.find_mergeable(text).unwrap_or(NONE),
     }
 }

@@ -11,9 +11,9 @@ use crate::memory::probe;
 /// sentencepiece has room for this many matches, the shortest ones first.
 const MAX_MATCHES: usize = 64;
 /// For every byte of the text, this many bytes may be read without finding a key.
-const PATIENCE: usize = 16;
+const IN_VAIN_PER_BYTE: usize = 16;
 /// This many may be read in any case.
-const FREE: usize = 1 << 10;
+const IN_VAIN_AT_LEAST: usize = 1 << 10;
 /// For how many places `Backwards` is asked at a time.
 const WINDOW: usize = 1 << 16;
 
@@ -24,7 +24,7 @@ pub struct Keys {
     longest_key: usize,
     /// How many bytes all keys have together.
     bytes: usize,
-    /// How many bytes of texts were read without finding a key, in excess of what `PATIENCE` allows.
+    /// How many bytes of texts were read without finding a key, in excess of what `IN_VAIN_PER_BYTE` allows.
     in_vain: AtomicUsize,
     /// The automaton. It is built once reading these bytes has taken as much time as building it does.
     backwards: Lazy<Option<Backwards>>,
@@ -96,7 +96,7 @@ impl Keys {
 
     /// Count this many more bytes that were read without finding a key. Returns the automaton once it is worth
     /// building.
-    fn tired(&self, in_vain: usize) -> Option<impl std::ops::Deref<Target = Option<Backwards>> + '_> {
+    fn automaton_after(&self, in_vain: usize) -> Option<impl std::ops::Deref<Target = Option<Backwards>> + '_> {
         // (If two threads count at once, the count becomes inexact, which does no harm.)
         let before = self.in_vain.fetch_add(in_vain, Ordering::Relaxed);
         let enough = before.saturating_add(in_vain) > self.bytes;
@@ -116,7 +116,7 @@ impl Keys {
 ///
 /// At each place the walk goes down the tree of keys as long as the text continues like some key. In most texts that is
 /// a few bytes. Where it is many bytes again and again, `Backwards` is asked instead, which takes the same time for
-/// every text. So no byte is read more than about `PATIENCE` times.
+/// every text. So no byte is read more than about `IN_VAIN_PER_BYTE` times.
 pub struct Walk<'a> {
     keys: &'a Keys,
     text: &'a [u8],
@@ -147,7 +147,7 @@ impl Walk<'_> {
         }
         let found = self.keys.trie.longest(&self.text[at..]);
         self.in_vain += found.looked - found.length;
-        if self.in_vain > FREE + PATIENCE * (at - self.begin) {
+        if self.in_vain > IN_VAIN_AT_LEAST + IN_VAIN_PER_BYTE * (at - self.begin) {
             self.look_backwards(at);
         }
         found.length
@@ -156,7 +156,7 @@ impl Walk<'_> {
     /// Find the longest keys at many places from `at` on.
     #[cold]
     fn look_backwards(&mut self, at: usize) {
-        if let Some(made) = self.keys.tired(self.in_vain) {
+        if let Some(made) = self.keys.automaton_after(self.in_vain) {
             if let Some(backwards) = made.as_ref() {
                 let longest = self.keys.longest_key;
                 let count = WINDOW.max(longest).min(self.text.len() - at);

@@ -405,7 +405,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
     /// Rewrite the text up to `end`, which is valid up to there. (A rule may match beyond `end`.)
     fn rewrite(&mut self, end: usize) -> Result<(), Halt> {
         let text = self.source.text;
-        self.settle(end)?;
+        self.rewrite_by_context(end)?;
         #[cfg(target_arch = "x86_64")]
         self.rewrite_blocks(end)?;
         let mut base = self.at;
@@ -442,7 +442,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
                         self.step()?;
                     }
                 }
-                self.settle(end)?;
+                self.rewrite_by_context(end)?;
             }
             self.copy(stop)?;
             while is_last && self.at < end {
@@ -457,7 +457,7 @@ impl<'a, O: Origins> Rewriting<'a, O> {
     /// Rewrite what needs it because of what is before it: a space after a space, and the rest of a character in which
     /// a rule ended.
     #[inline]
-    fn settle(&mut self, end: usize) -> Result<(), Halt> {
+    fn rewrite_by_context(&mut self, end: usize) -> Result<(), Halt> {
         while self.at < end {
             let byte = self.source.text[self.at];
             if self.drop_spaces && self.places.folded(byte) == b' ' {
@@ -534,8 +534,8 @@ mod blocks {
     use crate::text::places::{Rewritten, BEGINS};
 
     impl<O: Origins> Rewriting<'_, O> {
-        /// Rewrite all whole blocks before `end`. The text is valid up to there. `settle` has been called before, and
-        /// has been called again on return.
+        /// Rewrite all whole blocks before `end`. The text is valid up to there. `rewrite_by_context` has been called
+        /// before, and has been called again on return.
         #[inline]
         pub(super) fn rewrite_blocks(&mut self, end: usize) -> Result<(), Halt> {
             match self.places.rewritten() {
@@ -599,11 +599,11 @@ mod blocks {
                     while self.at <= place {
                         self.step()?;
                     }
-                    self.settle(end)?;
+                    self.rewrite_by_context(end)?;
                 }
                 self.checks.at(self.at)?;
             }
-            self.settle(end)
+            self.rewrite_by_context(end)
         }
     }
 }

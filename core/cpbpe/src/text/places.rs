@@ -54,7 +54,7 @@ pub struct Places {
     /// See `rewritten`.
     rewritten: Option<(Vector, Rewritten)>,
     /// How many more nodes of the rules may be visited.
-    patience: usize,
+    nodes_left: usize,
 }
 
 /// What becomes of a range of bytes: all of them become one byte, or the same bits are changed in each.
@@ -87,7 +87,7 @@ struct Start<'a>(&'a [u8]);
 impl Places {
     /// The places for a normalizer.
     pub fn new(rules: Option<&Charsmap>, keys: Option<&Keys>, squeeze: bool) -> Places {
-        let mut places = Places { patience: MAX_NODES, ..Places::with(0, 0) };
+        let mut places = Places { nodes_left: MAX_NODES, ..Places::with(0, 0) };
         places.add_first(Start(utf8::SPACE)); // it is written differently in compact text
         if let Some(rules) = rules {
             places.add_folds(rules);
@@ -108,7 +108,7 @@ impl Places {
         if let Some(rules) = rules {
             places.add_rules(rules);
         }
-        if places.patience == 0 {
+        if places.nodes_left == 0 {
             return Places::everywhere();
         }
         places.add_rewritten();
@@ -130,7 +130,7 @@ impl Places {
             folded,
             blank: [false; 256],
             rewritten: None,
-            patience: 0,
+            nodes_left: 0,
         }
     }
 
@@ -241,7 +241,8 @@ impl Places {
     /// Record that a user-defined piece begins with these bytes, or consists of the first alone.
     fn add_key(&mut self, first: u8, second: u8) {
         if is_continuation(first) {
-            return; // no character begins with it, and nothing is searched for inside of one: see `Rewriting::settle`
+            // No character begins with it, and nothing is searched for inside of one: see `rewrite_by_context`.
+            return;
         }
         self.pairs[usize::from(first) | usize::from(second) << 8] = 1;
         match (first, second) {
@@ -265,8 +266,8 @@ impl Places {
 
     /// Count a visit to a node. Returns false if there were too many.
     fn visit(&mut self) -> bool {
-        self.patience = self.patience.saturating_sub(1);
-        self.patience > 0
+        self.nodes_left = self.nodes_left.saturating_sub(1);
+        self.nodes_left > 0
     }
 
     /// Record what follows from the first two characters of all rules.

@@ -81,7 +81,7 @@ impl Groups {
         let word = RecentWord { bytes, length: length as u64, count };
         let is_time = self.recent.add(self.hash.short(word.bytes, word.length), word);
         if is_time {
-            self.recent.settle(&mut self.pushed_out);
+            self.recent.count_added(&mut self.pushed_out);
         }
         is_time
     }

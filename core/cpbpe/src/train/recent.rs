@@ -88,7 +88,7 @@ impl Recent {
         Recent { bits, words: Vec::new(), coming: Vec::with_capacity(BATCH) }
     }
 
-    /// Add a word, to be counted by `settle`. Returns whether it is time to call that.
+    /// Add a word, to be counted by `count_added`. Returns whether it is time to call that.
     #[inline]
     pub fn add(&mut self, hash: u64, word: RecentWord) -> bool {
         let place = (hash >> (64 - self.bits)) as usize;
@@ -99,7 +99,7 @@ impl Recent {
 
     /// Count the words that were added. Appends the words that they push out, at most BATCH, to `pushed_out`.
     #[inline]
-    pub fn settle(&mut self, pushed_out: &mut Vec<RecentWord>) {
+    pub fn count_added(&mut self, pushed_out: &mut Vec<RecentWord>) {
         if self.words.is_empty() {
             self.words = vec![RecentWord::default(); 1 << self.bits];
         }
@@ -118,7 +118,7 @@ impl Recent {
 
     /// Empty the memory, and append its words to a list.
     pub fn take(&mut self, all: &mut Vec<RecentWord>) {
-        self.settle(all);
+        self.count_added(all);
         all.extend(std::mem::take(&mut self.words).into_iter().filter(|word| word.length > 0));
     }
 }

@@ -106,7 +106,7 @@ impl WordTable {
         let word = RecentWord { bytes, length: length as u64, count };
         let hash = self.hash.short(bytes, length as u64);
         if self.recent.add(hash, word) {
-            self.recent.settle(&mut self.waiting);
+            self.recent.count_added(&mut self.waiting);
             if self.waiting.len() >= BATCH {
                 self.add_waiting();
             }

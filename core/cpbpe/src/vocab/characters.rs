@@ -25,7 +25,7 @@ pub const AFTER: u32 = 1 << 30;
 pub const BEFORE: u32 = 1 << 31;
 
 /// The entry of a character that is a piece, but to which none of the above applies.
-const ODD: u32 = 1;
+const LOOKED_UP: u32 = 1;
 /// Characters from here on share one entry.
 const LAST: u32 = CHARACTERS as u32 - 1;
 
@@ -40,7 +40,7 @@ pub struct Characters {
 /// Whether a character may have to be looked up where it is a chunk by itself. An UNKNOWN character would become one
 /// with its neighbours; but if it may be joined with the next one, that is not known before the next one has been read.
 #[inline(always)]
-pub fn is_odd(entry: u32) -> bool {
+pub fn is_looked_up(entry: u32) -> bool {
     entry & ONE == 0 || entry & (UNKNOWN | BEFORE) == UNKNOWN | BEFORE
 }
 
@@ -73,12 +73,12 @@ impl Characters {
         let mut characters = Characters::all(default)?;
         // 2. Set the entries of characters of one byte.
         for byte in 0..0x80u8 {
-            let odd = singles.odd.as_ref().is_some_and(|odd| odd[usize::from(byte)] != 0);
+            let looked_up = singles.looked_up.as_ref().is_some_and(|looked_up| looked_up[usize::from(byte)] != 0);
             let id = singles.ids[usize::from(byte)];
-            if !odd && id <= ID {
+            if !looked_up && id <= ID {
                 *characters.entry_mut(u32::from(byte)) = id | ONE;
             } else if vocab.find_mergeable(&[byte]).is_some() {
-                *characters.entry_mut(u32::from(byte)) = ODD;
+                *characters.entry_mut(u32::from(byte)) = LOOKED_UP;
             }
         }
         // 3. Set the entries of longer characters that are pieces.
@@ -88,7 +88,7 @@ impl Characters {
             let one = text[0] >= 0xC0 && utf8::length_by_first(text[0]) == text.len();
             if one && vocab.find_mergeable(text) == Some(id) {
                 let usual = vocab.kind(id) != piece_type::UNUSED && Some(id) != vocab.unk && id <= ID;
-                characters.set(text, if usual { id | ONE } else { ODD });
+                characters.set(text, if usual { id | ONE } else { LOOKED_UP });
             }
         }
         if vocab.swapped {
@@ -106,7 +106,7 @@ impl Characters {
     /// Set the entry of a character.
     fn set(&mut self, text: &[u8], entry: u32) {
         let code = code_point(first_four(text));
-        *self.entry_mut(code) = if code < LAST { entry } else { ODD };
+        *self.entry_mut(code) = if code < LAST { entry } else { LOOKED_UP };
     }
 
     /// Record what the table of bytes says about characters of one byte. The table has, for the bytes `x y` at `x | y
@@ -173,13 +173,13 @@ pub struct SingleBytes {
     pub planes: Box<Planes>,
     /// 1 for each of the other bytes, if there are any: a space that becomes the three bytes of U+2581; UNUSED pieces;
     /// and, if neighbouring unknown symbols are one, unknown characters.
-    pub odd: Option<Box<[u8; 256]>>,
+    pub looked_up: Option<Box<[u8; 256]>>,
 }
 
 impl SingleBytes {
     /// The table of a vocabulary.
     pub fn new(vocab: &Vocab) -> SingleBytes {
-        let (mut ids, mut odd) = (Box::new([0; 256]), Box::new([0; 256]));
+        let (mut ids, mut looked_up) = (Box::new([0; 256]), Box::new([0; 256]));
         for byte in 0..0x80u8 {
             let piece = vocab.find_mergeable(&[byte]).filter(|&id| Some(id) != vocab.unk);
             let fallback = || match &vocab.byte_ids {
@@ -188,12 +188,12 @@ impl SingleBytes {
             };
             match piece.or_else(fallback) {
                 Some(id) if vocab.kind(id) != piece_type::UNUSED => ids[usize::from(byte)] = id,
-                _ => odd[usize::from(byte)] = 1,
+                _ => looked_up[usize::from(byte)] = 1,
             }
         }
-        let any = odd.contains(&1);
+        let any = looked_up.contains(&1);
         let planes = Box::new([0, 8, 16].map(|shift| std::array::from_fn(|byte| (ids[byte] >> shift) as u8)));
-        SingleBytes { ids, planes, odd: any.then_some(odd) }
+        SingleBytes { ids, planes, looked_up: any.then_some(looked_up) }
     }
 }
 

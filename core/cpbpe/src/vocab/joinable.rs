@@ -299,7 +299,7 @@ mod tests {
         let joinable = Joinable::new(
             &pieces,
             &Keys::new(&[]).unwrap(),
-            SingleBytes { ids: Box::new([0; 256]), planes: Box::new([[0; 128]; 3]), odd: None },
+            SingleBytes { ids: Box::new([0; 256]), planes: Box::new([[0; 128]; 3]), looked_up: None },
             Characters::all(0).unwrap(),
         );
         let code = |c: char| character(c.encode_utf8(&mut [0; 4]).as_bytes());
