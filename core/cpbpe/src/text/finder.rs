@@ -1,22 +1,50 @@
 //! Finds keys from left to right, the longest at each place: special tokens, perhaps thousands of them.
 //!
-//! Most places of most texts begin no key. `Beginnings` skips them, and a walk with `Keys` looks at the others. The walk
-//! takes linear time for every text, even one that begins like a key everywhere (perhaps on purpose).
+//! An automaton reads every byte, which can take as long as encoding. If the keys begin with only a few different
+//! bytes, the automaton searches for these bytes first, which is fast. If they begin with more, `Beginnings` skips
+//! places where no key begins, and the automaton is only asked about the others. If a text has too many of these
+//! (perhaps on purpose), only the automaton is used, which takes linear time for every text.
+//!
+//! The time is linear in what the automaton reads. After a key it starts again where the key ends, so it may read again
+//! those bytes in which it looked for a longer key. With long keys these are many, so long keys are found by a walk
+//! with `Keys`.
+
+use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
 
 use crate::error::{Error, Halt};
 use crate::memory::{probe, Grow};
 use crate::text::keys::Keys;
 use crate::watch::{Check, Checks};
 
-/// Whether to go on is checked once in this many bytes.
-const CHECK_BYTES: usize = 1 << 12;
-/// The most bytes that a key takes besides its own: its node, and its share of the node above it.
-const PER_KEY: usize = 256;
+/// Whether to go on is checked once in this many matches, or bytes.
+const CHECK_MATCHES: usize = 1 << 12;
+const CHECK_BYTES: usize = 1 << 16;
+
+/// The automaton does not search for keys longer than this.
+const LONG: usize = 64;
+/// About how many bytes the automaton takes for each byte of its keys, if no keys begin alike.
+const STATE: usize = 100;
+/// For every byte that was skipped, this many may be read without finding a key.
+const IN_VAIN_PER_BYTE: usize = 4;
+/// This many bytes may be read in any case.
+const IN_VAIN_AT_LEAST: usize = 1 << 12;
 
 /// Some keys, ready to be searched for.
-pub struct Finder {
-    keys: Keys,
-    beginnings: Beginnings,
+pub struct Finder(Method);
+
+/// The methods of searching.
+enum Method {
+    /// Keys of up to `LONG` bytes.
+    Short(Automaton),
+    /// Keys, some of which are longer.
+    Long(Keys, Beginnings),
+}
+
+struct Automaton {
+    automaton: AhoCorasick,
+    beginnings: Option<Beginnings>,
+    /// How many bytes the longest key has.
+    longest: usize,
 }
 
 /// A key in a text.
@@ -42,24 +70,79 @@ impl Finder {
         if keys.iter().any(|key| key.is_empty()) || u32::try_from(keys.len()).is_err() {
             return Err(Error::InvalidKeys);
         }
-        probe(PER_KEY * keys.len() + keys.iter().map(|key| key.len()).sum::<usize>())?;
-        Ok(Finder { keys: Keys::unlimited(keys)?, beginnings: Beginnings::new(keys) })
+        let longest = keys.iter().map(|key| key.len()).max().unwrap_or(0);
+        if longest > LONG {
+            if let Some(beginnings) = Beginnings::new(keys, false) {
+                return Ok(Finder(Method::Long(Keys::unlimited(keys)?, beginnings)));
+            }
+        }
+        probe(STATE * keys.iter().map(|key| key.len()).sum::<usize>())?;
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(StartKind::Both)
+            .build(keys)
+            .map_err(|_| Error::InvalidKeys)?;
+        Ok(Finder(Method::Short(Automaton { automaton, beginnings: Beginnings::new(keys, true), longest })))
     }
 
     /// All keys of a text.
     pub fn find_all(&self, text: &[u8], check: Check) -> Result<Vec<Match>, Halt> {
         let mut matches = Vec::new();
-        let mut walk = self.keys.walk(text);
-        let (mut at, mut checks) = (0, Checks::new(check, CHECK_BYTES));
-        while let Some(begin) = self.beginnings.next(text, at) {
-            let length = walk.longest(begin);
-            at = begin + length.max(1);
-            if length > 0 {
-                matches.try_push(Match { key: walk.key(begin, length), begin, end: at })?;
+        let mut at = 0;
+        let mut add = |one: Match| {
+            matches.try_push(one)?;
+            if matches.len() % CHECK_MATCHES == 0 {
+                check()?;
             }
-            checks.at(at)?;
+            Ok::<_, Halt>(())
+        };
+        match &self.0 {
+            Method::Short(automaton) => {
+                while let Some(one) = automaton.find(text, at) {
+                    at = one.end;
+                    add(one)?;
+                }
+            }
+            Method::Long(keys, beginnings) => {
+                let mut walk = keys.walk(text);
+                let mut checks = Checks::new(check, CHECK_BYTES);
+                while let Some(begin) = beginnings.next(text, at) {
+                    let length = walk.longest(begin);
+                    at = begin + length.max(1);
+                    if length > 0 {
+                        add(Match { key: walk.key(begin, length), begin, end: at })?;
+                    }
+                    checks.at(at)?;
+                }
+            }
         }
         Ok(matches)
+    }
+}
+
+impl Automaton {
+    /// The first key from `at` on.
+    fn find(&self, text: &[u8], at: usize) -> Option<Match> {
+        let Some(beginnings) = &self.beginnings else { return self.search(text, at, Anchored::No) };
+        let mut place = at;
+        let mut in_vain = 0;
+        loop {
+            place = beginnings.next(text, place)?;
+            if in_vain > IN_VAIN_AT_LEAST + IN_VAIN_PER_BYTE * (place - at) {
+                return self.search(text, place, Anchored::No);
+            }
+            if let Some(matched) = self.search(text, place, Anchored::Yes) {
+                return Some(matched);
+            }
+            in_vain += self.longest;
+            place += 1;
+        }
+    }
+
+    /// The first key from `at` on or, if `anchored`, the one that begins there.
+    fn search(&self, text: &[u8], at: usize, anchored: Anchored) -> Option<Match> {
+        let matched = self.automaton.find(Input::new(text).range(at..).anchored(anchored))?;
+        Some(Match { key: matched.pattern().as_usize(), begin: matched.start(), end: matched.end() })
     }
 }
 
@@ -67,7 +150,7 @@ impl Finder {
 //
 // Skips places of a text where no key can begin.
 
-/// Up to this many different first bytes are searched for by themselves.
+/// Up to this many different first bytes are found faster by the automaton's own search for them.
 const FEW: usize = 3;
 /// How many bytes of a key's beginning are looked at.
 const WIDTH: usize = 8;
@@ -77,13 +160,9 @@ const FILTER: usize = 1 << (BITS - 6);
 /// How many places are looked at together.
 const BLOCK: usize = 32;
 
-/// Skips places where no key begins.
-enum Beginnings {
-    /// The bytes with which all keys begin.
-    Few([u8; FEW]),
-    /// A filter reads no more bytes than its shortest key has, so short keys may get a filter of their own.
-    Filters(Vec<Filter>),
-}
+/// Skips places where no key begins. A filter reads no more bytes than its shortest key has, so short keys may get a
+/// filter of their own.
+pub struct Beginnings(Vec<Filter>);
 
 struct Filter {
     /// 1 for each byte with which a key begins.
@@ -150,41 +229,35 @@ fn number(text: &[u8]) -> u64 {
     }
 }
 
-/// The first bytes of keys, if there are only a few different ones; the last is repeated.
-fn few_firsts(keys: &[&[u8]]) -> Option<[u8; FEW]> {
-    let mut firsts: Vec<u8> = keys.iter().map(|key| key[0]).collect();
-    firsts.sort_unstable();
-    firsts.dedup();
-    let last = *firsts.last()?;
-    firsts.resize(firsts.len().max(FEW), last);
-    firsts.try_into().ok()
-}
-
 impl Beginnings {
-    fn new(keys: &[&[u8]]) -> Beginnings {
-        if let Some(firsts) = few_firsts(keys) {
-            return Beginnings::Few(firsts);
+    /// `None` if the keys begin with only a few different bytes: the automaton's own search (`prefilter`) finds these
+    /// faster.
+    pub fn new(keys: &[&[u8]], prefilter: bool) -> Option<Beginnings> {
+        let few = |keys: &[&[u8]]| {
+            let mut firsts: Vec<u8> = keys.iter().map(|key| key[0]).collect();
+            firsts.sort_unstable();
+            firsts.dedup();
+            firsts.len() <= FEW
+        };
+        if keys.is_empty() || (prefilter && few(keys)) {
+            return None;
         }
         let (long, short): (Vec<&[u8]>, Vec<&[u8]>) = keys.iter().partition(|key| key.len() >= WIDTH);
         // A filter whose keys have few different first bytes skips most blocks, and costs next to nothing.
-        let groups = if few_firsts(&short).is_some() { vec![&long[..], &short] } else { vec![keys] };
-        Beginnings::Filters(groups.into_iter().filter_map(Filter::new).collect())
+        let groups = if few(&short) { vec![&long[..], &short] } else { vec![keys] };
+        Some(Beginnings(groups.into_iter().filter_map(Filter::new).collect()))
     }
 
     /// The first place from `at` on where a key may begin.
-    fn next(&self, text: &[u8], at: usize) -> Option<usize> {
-        let filters = match self {
-            Beginnings::Few([a, b, c]) => return memchr::memchr3(*a, *b, *c, &text[at..]).map(|place| at + place),
-            Beginnings::Filters(filters) => filters,
-        };
-        let may_begin = |&at: &usize| filters.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
+    pub fn next(&self, text: &[u8], at: usize) -> Option<usize> {
+        let may_begin = |&at: &usize| self.0.iter().any(|filter| filter.may_begin(number(&text[at..])) != 0);
         // (Where many places have to be looked at, the next place often is one of them.)
         if at < text.len() && may_begin(&at) {
             return Some(at);
         }
         let mut base = at;
         while let Some(block) = text[base..].first_chunk() {
-            let places = filters.iter().fold(0, |places, filter| places | filter.places(block));
+            let places = self.0.iter().fold(0, |places, filter| places | filter.places(block));
             if places != 0 {
                 return Some(base + places.trailing_zeros() as usize);
             }
