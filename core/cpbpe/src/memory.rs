@@ -2,7 +2,8 @@
 //! return an error instead.
 //!
 //! A buffer whose size depends on a text grows by `grow`, which may fail, before anything is put into it; after that,
-//! the code pushes as usual. This costs a comparison, in most cases one for a whole chunk or text. (Stable Rust cannot
+//! the code pushes as usual. (`try_push` and `try_extend` do both.) This costs a comparison, in most cases one for a
+//! whole chunk or text. (Stable Rust cannot
 //! catch every failure in one place: an allocator must not unwind, and the hook that is called before the process ends
 //! is unstable.)
 //!
