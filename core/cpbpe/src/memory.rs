@@ -3,9 +3,8 @@
 //!
 //! A buffer whose size depends on a text grows by `grow`, which may fail, before anything is put into it; after that,
 //! the code pushes as usual. (`try_push` and `try_extend` do both.) This costs a comparison, in most cases one for a
-//! whole chunk or text. (Stable Rust cannot
-//! catch every failure in one place: an allocator must not unwind, and the hook that is called before the process ends
-//! is unstable.)
+//! whole chunk or text. (Stable Rust cannot catch every failure in one place: an allocator must not unwind, and the hook
+//! that is called before the process ends is unstable.)
 //!
 //! Small buffers, and those bounded by the vocabulary or the number of threads, are allocated as usual. `Allocator` has
 //! a reserve for them. So a process that cannot get a large buffer still has the few hundred bytes it needs to say so.
