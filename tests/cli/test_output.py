@@ -51,7 +51,7 @@ def test_what_cannot_be_written_is_found_before_the_work(
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr("cpbpe.training.train.learn", work)
-    monkeypatch.setattr("cpbpe.training.word_counts.count_corpus", work)
+    monkeypatch.setattr("cpbpe.training.word_counts.WordCounts.of", work)
     Path("taken.model").mkdir()
     Path("empty").mkdir()
     Path("link.txt").symlink_to("corpus.txt")
