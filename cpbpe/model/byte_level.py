@@ -71,6 +71,16 @@ def spelled(spec: ModelSpec) -> dict[int, str]:
     return names | {id: text.decode(errors="replace") for text, id in spec.added}
 
 
+def in_letters(pieces: Pieces) -> ModelSpec:
+    """Return a model that merges any bytes, written as letters, as these pieces merge the bytes of a chunk.
+
+    (Engines would read bytes that are not UTF-8 as U+FFFD.) Its last piece is for letters that are no piece.
+    """
+    texts = [*(to_letters(text).encode() for text in pieces.texts), "\ue000".encode()]
+    types = bytes(pieces.types) + bytes([PieceType.UNKNOWN])
+    return ModelSpec(Pieces.of_lists(texts, [*pieces.numbers(), 0.0], types), AS_IT_IS)
+
+
 # --- What files do not say ------------------------------------------------------------------------
 
 

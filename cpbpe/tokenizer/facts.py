@@ -225,22 +225,11 @@ class ModelFacts:
 
     @kept
     def letters_engine(self) -> Engine:
-        """An engine that merges any bytes as this byte-level model merges the bytes of a chunk.
-
-        It takes the bytes as printable letters (`to_letters`), because engines would read bytes that are not
-        UTF-8 as U+FFFD.
-        """
+        """An engine that merges any bytes, as letters, as this byte-level model merges those of a chunk."""
         with importing:
             from cpbpe.engine.choice import make_engine
-            from cpbpe.model.spec import ModelSpec, NormalizerSpec, Pieces
-            from cpbpe.text.utf8 import to_letters
-        own = self.spec.pieces
-        texts = [*(to_letters(text).encode() for text in own.texts), "\ue000".encode()]
-        pieces = Pieces.of_lists(texts, [*own.numbers(), 0.0], self.types + bytes([PieceType.UNKNOWN]))
-        rules = NormalizerSpec(
-            add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
-        )
-        return make_engine(ModelSpec(pieces, rules))
+            from cpbpe.model.byte_level import in_letters
+        return make_engine(in_letters(self.spec.pieces))
 
     @kept
     def witnesses(self) -> Witnesses:

@@ -7,7 +7,7 @@ tiktoken requires none of that, so this file arranges the ranks into such a mode
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count, takewhile
 from operator import index, itemgetter
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,10 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.engine.cutting import Cutter, make_cutter
 from cpbpe.engine.protocol import Engine, Text
 from cpbpe.lazy import importing, kept
-from cpbpe.model.byte_level import AS_IT_IS
+from cpbpe.model.byte_level import AS_IT_IS, in_letters
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
-from cpbpe.text.utf8 import REPLACEMENT, to_letters
+from cpbpe.text.utf8 import to_letters
 from cpbpe.tokenizer.special_tokens import SPACES
 
 if TYPE_CHECKING:
@@ -148,15 +148,9 @@ class Engines:
 
     @kept
     def _merger(self) -> tuple[Engine, list[int]]:
-        """An engine for any bytes, in which each byte is one of GPT-2's letters; and the rank of each id."""
+        """An engine for any bytes, as GPT-2's letters, and the rank of each of its ids."""
         rows = sorted(((rank, text) for text, rank in self._ranks.items() if text), key=itemgetter(0))
-        pieces = [to_letters(text).encode() for _, text in rows]
-        types = [PieceType.NORMAL] * len(rows)
-        spec = ModelSpec(
-            Pieces.of_lists([*pieces, REPLACEMENT], _scores(len(rows) + 1), [*types, PieceType.UNKNOWN]),
-            AS_IT_IS,
-        )
-        return make_engine(spec), [rank for rank, _ in rows]
+        return make_engine(in_letters(_pieces([text for _, text in rows]))), [rank for rank, _ in rows]
 
     def merge(self, chunk: bytes) -> list[int]:
         """The ids that merging makes of any bytes, even if these have a rank themselves."""
@@ -274,13 +268,14 @@ def _filled(rows: list[tuple[int, bytes]], size: int) -> list[bytes]:
 
 def _engine(texts: list[bytes], pattern: str | None) -> Engine:
     """The engine for pieces that merge in the order of their ids."""
-    pieces = Pieces.of_lists(texts, _scores(len(texts)), bytes([PieceType.NORMAL]) * len(texts))
     splitter = None if pattern is None else SplitSpec(pattern, name_of(pattern))
-    return make_engine(ModelSpec(pieces, AS_IT_IS, alphabet="bytes", splitter=splitter, whole=True))
+    return make_engine(ModelSpec(_pieces(texts), AS_IT_IS, alphabet="bytes", splitter=splitter, whole=True))
 
 
-def _scores(count: int) -> Iterable[float]:
-    return map(float, chain([0], range(-1, -count, -1)))
+def _pieces(texts: list[bytes]) -> Pieces:
+    """Pieces that merge in the order of their ids."""
+    scores = map(float, chain([0], range(-1, -len(texts), -1)))
+    return Pieces.of_lists(texts, scores, bytes([PieceType.NORMAL]) * len(texts))
 
 
 # --- Unstable tokens ------------------------------------------------------------------------------
