@@ -8,6 +8,7 @@ there.
 
 import doctest
 import importlib
+import json
 import re
 import shlex
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import chart, table
 from cpbpe import Tokenizer
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.protocol import Engine
@@ -106,6 +108,11 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 200
     monkeypatch.chdir(tmp_path)
+    # What the first of its two commands for a model leaves, and then the second.
+    assert "\npip install --no-deps --target mistral mistral-common\npython -c" in text
+    data = tmp_path / "mistral" / "mistral_common" / "data"
+    data.mkdir(parents=True)
+    (data / "tokenizer.model.v1").write_bytes(zoo.model("tokenizer.model.v1"))
     (command,) = [line for line in text.splitlines() if line.startswith("python -c ")]
     subprocess.run([sys.executable, *shlex.split(command)[1:]], check=True)
     result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
@@ -113,13 +120,32 @@ def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.attempted > 20
 
 
+def test_the_figures_are_those_of_the_results() -> None:
+    """The first table of docs/performance.md, README's table and its chart."""
+    results = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert "\n".join([table.BEGIN, *table.speeds(results)]) in page
+    for scheme in chart.COLOURS:
+        drawn = (ROOT / "docs" / "images" / f"speed-{scheme}.svg").read_text(encoding="utf-8")
+        assert drawn == chart.drawn(results, scheme), "run python -m benchmarks.chart benchmarks/results.json"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    measured = {r["case"]: r for r in results["results"] if r["corpus"] == chart.CORPUS}
+    names = ("cpbpe", "sentencepiece", "tokenizers", "gigatoken")
+    for case in ("list", "first_list", "arrays_2", "decode", "string_list"):
+        libraries, unit = measured[case]["libraries"], measured[case]["unit"]
+        cells = [table.cell(libraries[name], name == "cpbpe") for name in names]
+        shown = [cell if cell == "–" else f"{cell} ×" for cell in cells[1:]]
+        assert table.row([f"{cells[0]} {unit}", *shown]) in readme, case
+
+
 # --- Links -----------------------------------------------------------------------------------------
 
 
 def links(page: Path) -> Iterator[str]:
-    """The targets of the links on a page, outside of blocks of code."""
+    """The targets of the links and pictures on a page, outside of blocks of code."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    return (match[1] for match in re.finditer(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", prose))
+    found = re.finditer(r"\[[^\]]*\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", prose)
+    return (match[1] or match[2] for match in found)
 
 
 def anchors(page: Path) -> set[str]:

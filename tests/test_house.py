@@ -342,7 +342,11 @@ def test_what_the_tests_install_is_pinned() -> None:
             found = re.fullmatch(r"([a-z0-9-]+)==([0-9a-z.]+)( ; [\w<>=!.' ]+)?", line)
             assert found, line
             pins.setdefault(found[1], []).append(found[2])
-    project = (ROOT / "pyproject.toml").read_text().split("[project]")[1].split("\nbench = [")[0]
+    whole = (ROOT / "pyproject.toml").read_text()
+    assert "[tool.uv.pip]" not in whole, (
+        "what it says of pinning, `uv pip install -e .` would try to do, and fail"
+    )
+    project = whole.split("[project]")[1].split("\nbench = [")[0]
     asked = re.findall(r'"([\w-]+)(?:\[\w+\])?([<>=]=[^";]+)', project)
     assert {"numpy", "transformers", "ruff", "pyspark"} <= {name for name, _ in asked}
     wrong = [
