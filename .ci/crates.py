@@ -21,15 +21,17 @@ IS_LICENCE = re.compile(r"(licen[cs]e|copying|unlicense|notice|copyright)", re.I
 
 def cargo(*words: str) -> str:
     """What cargo writes about the binding, for all systems."""
-    command = ["cargo", *words, "--locked", "--manifest-path", str(MANIFEST)]
+    command = ["cargo", *words, "--manifest-path", str(MANIFEST)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def linked() -> list[dict[str, str]]:
     """The crates of others whose code is in the core; not those that only run while it is compiled."""
-    tree = cargo("tree", "--edges=normal,no-proc-macro", "--target=all", "--prefix=none", "--format={p}")
+    tree = cargo(
+        "tree", "--locked", "--edges=normal,no-proc-macro", "--target=all", "--prefix=none", "--format={p}"
+    )
     names = {tuple(line.split()[:2]) for line in tree.splitlines()}
-    packages = json.loads(cargo("metadata", "--format-version=1"))["packages"]
+    packages = json.loads(cargo("metadata", "--locked", "--format-version=1"))["packages"]
     return [
         package
         for package in packages
@@ -63,7 +65,7 @@ def main() -> None:
         ["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True
     ).stdout.strip()
     shutil.copy(Path(rust, "share", "doc", "rust", "COPYRIGHT-library.html"), ROOT / "LICENSE-rust.html")
-    cargo("cyclonedx", "--format=json", "--target=all")
+    cargo("cyclonedx", "--format=json", "--spec-version=1.5", "--target=all", "--no-build-deps")
 
 
 if __name__ == "__main__":

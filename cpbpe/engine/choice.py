@@ -160,7 +160,8 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
     `paths`: where Python looks for packages. `here`: the folder of the package that was imported.
 
     >>> why_no_core(ModuleNotFoundError("No module named 'x'", name="x"), [], "/nowhere")
-    'the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs)'
+    "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs) and \
+with pip's option --no-binary cpbpe"
     """
     lies_here = next(_cores(here), None)
     if lies_here is not None:
@@ -184,7 +185,11 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
             f"the compiled core, {os.path.join(here, foreign)}, is for another Python or another system. "
             f"Install cpbpe again with this Python, {sys.executable}"
         )
-    return "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs)"
+    # (pip prefers the wheel without a core to compiling one: see docs/releasing.md.)
+    return (
+        "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs) "
+        "and with pip's option --no-binary cpbpe"
+    )
 
 
 def _takes_columns(engine: Any, alphabet: str) -> bool:
