@@ -22,6 +22,7 @@ import numpy as np
 from cpbpe.checks import THREAD_ITEMS, Unit, checked_threads, checked_unit, cores, table_way_out
 from cpbpe.engine.ends import reseeded
 from cpbpe.engine.protocol import Slices
+from cpbpe.errors import missing
 from cpbpe.lazy import importing
 from cpbpe.text.utf8 import character_positions
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, check_names
@@ -113,7 +114,7 @@ def pyarrow() -> Any:
             import pyarrow
         return pyarrow
     except ImportError:
-        raise ImportError("columns need pyarrow: pip install 'cpbpe[arrow]'") from None
+        raise missing("columns need pyarrow", "pyarrow") from None
 
 
 @dataclass(frozen=True)

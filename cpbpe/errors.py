@@ -56,6 +56,16 @@ class CorpusError(TrainingError):
     """
 
 
+def missing(need: str, *packages: str) -> ImportError:
+    """The error for packages that cpbpe does not require. `need` says what needs them.
+
+    It names the packages and no extra, because an extra of `cpbpe` is fetched with a release of it, even by
+    somebody who has a checkout.
+    """
+    quoted = (f'"{package}"' if "[" in package else package for package in packages)
+    return ImportError(f"{need}: pip install {' '.join(quoted)}")
+
+
 class ConversionError(ValueError):
     """A model cannot be converted so that every text keeps its ids; the message says why, and what to do.
 

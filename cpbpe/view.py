@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from cpbpe.errors import missing
 from cpbpe.lazy import importing
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.answers import models_of, shown_text
-from cpbpe.tools.page import MISSING, static_page
+from cpbpe.tools.page import SERVER, static_page
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -25,5 +26,5 @@ def app(tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer, *
         with importing:
             from cpbpe.tools.server import application
     except ImportError as error:
-        raise ImportError(MISSING) from error
+        raise missing(*SERVER) from error
     return application(models_of(tokenizers), shown_text(text))

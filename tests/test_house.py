@@ -334,6 +334,13 @@ def test_files_that_are_named_exist() -> None:
     nothing(missing, "files are named that are not there")
 
 
+def test_missing_packages_are_named_and_not_extras() -> None:
+    """`pip install "cpbpe[page]"` installs a release, or nothing: who has a checkout needs `".[page]"`."""
+    paths = [*ROOT.glob("docs/*.md"), *ROOT.glob("cpbpe/**/*.py")]
+    wrong = [str(path) for path in paths if re.search(r"install \S*cpbpe\[\w", path.read_text())]
+    nothing(wrong, "name the packages, with cpbpe.errors.missing")
+
+
 def test_what_the_tests_install_is_pinned() -> None:
     """In `constraints.txt`, at a version that is allowed. Nothing else stands there: no host, no path."""
     pins: dict[str, list[str]] = {}

@@ -22,7 +22,7 @@ type, how each piece is built, the merges one by one, samples, and two models
 side by side. The page is for this machine only, and loads nothing from the
 internet. Ctrl-C ends it. With --out the same is written as one file.
 
-It needs two packages: pip install "cpbpe[page]" (not for --out).
+It needs two packages: pip install starlette uvicorn (not for --out).
 """
 
 _EXAMPLES = """\

@@ -12,12 +12,13 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from cpbpe.errors import missing
+
 try:
     from transformers import AddedToken, BatchEncoding, PreTrainedTokenizer
 except ImportError as error:
-    raise ImportError(
-        "cpbpe.compat.transformers needs the package transformers, 4.45 or newer: "
-        "pip install 'cpbpe[transformers]'"
+    raise missing(
+        "cpbpe.compat.transformers needs the package transformers, 4.45 or newer", "transformers"
     ) from error
 
 from cpbpe.checks import check_ids, threads_for

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 from cpbpe.corpus.find import COMPRESSED, HEAD_BYTES, is_no_text
-from cpbpe.errors import CorpusError
+from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing
 
 P = TypeVar("P")
@@ -264,9 +264,7 @@ def _codec(path: str, suffix: str) -> tuple[Callable[[], Any], tuple[type[Except
         with importing:
             import zstandard
     except ImportError:
-        raise ImportError(
-            f"reading {path!r} needs Python 3.14 or the package zstandard: pip install 'cpbpe[zst]'"
-        ) from None
+        raise missing(f"reading {path!r} needs Python 3.14 or the package zstandard", "zstandard") from None
     context = zstandard.ZstdDecompressor()
     return (lambda: _Zstandard(context)), (zstandard.ZstdError,)
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from cpbpe.corpus.files import PART_BYTES, whole_lines
-from cpbpe.errors import CorpusError
+from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing
 from cpbpe.spelling import given
 
@@ -268,7 +268,7 @@ def _imported(path: str, name: str) -> Any:
         with importing:
             return import_module(name)
     except ImportError:
-        raise ImportError(f"reading {path!r} needs pyarrow: pip install 'cpbpe[parquet]'") from None
+        raise missing(f"reading {path!r} needs pyarrow", "pyarrow") from None
 
 
 @contextmanager

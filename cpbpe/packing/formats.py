@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.errors import missing
 from cpbpe.lazy import importing
 from cpbpe.packing.shards import MOST_UINT16, Checked, Format, Shard
 from cpbpe.packing.spool import Chunk
@@ -340,9 +341,7 @@ class Parquet(Format):
             with importing:
                 import pyarrow  # noqa: F401
         except ImportError:
-            raise ImportError(
-                f"{given('to', self.name)} needs pyarrow: pip install 'cpbpe[parquet]'"
-            ) from None
+            raise missing(f"{given('to', self.name)} needs pyarrow", "pyarrow") from None
 
     def write(self, shard: Shard) -> None:
         with importing:

@@ -13,6 +13,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.errors import missing
 from cpbpe.lazy import importing, kept
 from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets
 from cpbpe.packing.manifest import MANIFEST, Manifest, Place
@@ -262,7 +263,7 @@ class Window:
             with importing:
                 import torch
         except ImportError:
-            raise ImportError("torch() needs PyTorch: pip install torch") from None
+            raise missing("torch() needs PyTorch", "torch") from None
         names = ("ids", "segments", "positions")
         return {name: torch.from_numpy(getattr(self, name).astype("int64")) for name in names}
 

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.arrow import pyarrow, texts_of
+from cpbpe.errors import missing
 from cpbpe.lazy import importing
 from cpbpe.scale.cluster import Cluster
 from cpbpe.scale.counting import BUCKET, BUCKETS, LITTLE, PART, Counting, Row
@@ -34,7 +35,7 @@ class _Ray(Cluster):
             with importing:
                 from ray.data import Dataset
         except ImportError:
-            raise ImportError("this needs Ray: pip install 'cpbpe[ray]'") from None
+            raise missing("this needs Ray", "ray[data]", "pyarrow") from None
         if not isinstance(dataset, Dataset):
             return None
         schema = dataset.schema()  # (Ray reads a row if it does not know the schema.)

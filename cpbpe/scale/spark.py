@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.arrow import pyarrow
+from cpbpe.errors import missing
 from cpbpe.lazy import importing
 from cpbpe.scale.cluster import Cluster
 from cpbpe.scale.counting import BUCKET, BUCKETS, FAN_IN, PART, Counting, Row
@@ -35,7 +36,7 @@ class _Spark(Cluster):
             with importing:
                 import pyspark.sql  # noqa: F401
         except ImportError:
-            raise ImportError("this needs Spark: pip install 'cpbpe[spark]'") from None
+            raise missing("this needs Spark", "pyspark", "pyarrow") from None
         if not hasattr(dataset, "mapInArrow"):
             return None
         columns = list(dataset.columns)

@@ -24,8 +24,8 @@ PARTS = {
     "page.js": "text/javascript",
 }
 """The files that the page loads, in this order, with their media types."""
-MISSING = 'the page needs starlette and uvicorn; install them: pip install "cpbpe[page]"'
-"""The message if the extra is not installed."""
+SERVER = ("the page needs starlette and uvicorn", "starlette", "uvicorn")
+"""What the error says if the packages of the server are not installed."""
 MAX_TREES = 5_000
 """The file has the trees of this many pieces. For any others, the page says that they are left out."""
 MAX_SAMPLED_IN_FILE = 1_000

@@ -23,8 +23,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cpbpe.errors import missing
 from cpbpe.tools.answers import MAX_TEXT, Model, PageOptions, compared, shown_text
-from cpbpe.tools.page import MISSING, PARTS, part
+from cpbpe.tools.page import PARTS, SERVER, part
 
 LOOPBACK = "127.0.0.1"
 MAX_BODY = 3 * MAX_TEXT
@@ -253,7 +254,7 @@ def serve(application: ASGIApp, on: socket.socket, started: Callable[[], None]) 
     try:
         import uvicorn
     except ImportError as error:
-        raise ImportError(MISSING) from error
+        raise missing(*SERVER) from error
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -187,4 +187,4 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert "pip install 'cpbpe[transformers]'" in processes.output("-c", code)
+    assert "or newer: pip install transformers\n" in processes.output("-c", code)
