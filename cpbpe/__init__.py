@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from cpbpe.tools.compare import compare
     from cpbpe.tools.comparison import Comparison
     from cpbpe.tools.diff import ModelDiff, diff
-    from cpbpe.training.options import BYTE_PRESETS, PRESETS, ByteTrainOptions, TrainOptions
+    from cpbpe.training.byte_options import BYTE_PRESETS, ByteTrainOptions
+    from cpbpe.training.options import PRESETS, TrainOptions
     from cpbpe.training.report import Report
     from cpbpe.training.result import TrainingResult
     from cpbpe.training.train import train
@@ -107,7 +108,8 @@ _LATER = {
     "tools.compare": "compare",
     "tools.comparison": "Comparison",
     "tools.diff": "ModelDiff diff",
-    "training.options": "BYTE_PRESETS PRESETS ByteTrainOptions TrainOptions",
+    "training.byte_options": "BYTE_PRESETS ByteTrainOptions",
+    "training.options": "PRESETS TrainOptions",
     "training.report": "Report",
     "training.result": "TrainingResult",
     "training.train": "train",

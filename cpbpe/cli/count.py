@@ -23,7 +23,7 @@ from cpbpe.cli.train import (
 )
 from cpbpe.errors import TrainingError
 from cpbpe.lazy import importing
-from cpbpe.training.options import BYTE_NAMES
+from cpbpe.training.byte_options import BYTE_NAMES
 
 SPELLING = FLAGS
 """How messages spell options."""

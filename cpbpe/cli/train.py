@@ -19,20 +19,18 @@ from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import spelled, spelled_as
 from cpbpe.training.arguments import checked_memory_limit
-from cpbpe.training.option_table import BYTE_MEANINGS, GROUPS, REFUSED, advice
-from cpbpe.training.options import (
-    ARGUMENTS,
+from cpbpe.training.byte_options import (
+    BYTE_MEANINGS,
     BYTE_NAMES,
     BYTE_PRESETS,
-    NAMES,
     ONLY_BYTES,
     OTHER_NAMES,
-    PRESETS,
     AnyOptions,
     ByteTrainOptions,
-    TrainOptions,
     complete_options,
 )
+from cpbpe.training.option_names import REFUSED, advice
+from cpbpe.training.options import ARGUMENTS, GROUPS, NAMES, PRESETS, TrainOptions
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
@@ -79,7 +77,7 @@ GUESSED = {
     "control-symbols-file": 'give its lines: --control-symbols "$(paste -sd, FILE)"',
     "user-defined-symbols-file": 'give its lines: --user-defined-symbols "$(paste -sd, FILE)"',
 }
-"""Flags that people guess, and what to tell them; `cpbpe.training.option_table` has the rest."""
+"""Flags that people guess, and what to tell them; `cpbpe.training.option_names` has the rest."""
 
 SPELLING = FLAGS
 """How messages spell options."""
@@ -140,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
     with importing:
         from cpbpe.model.formats.registry import MODEL, format_for
-        from cpbpe.training.options import ByteTrainOptions
+        from cpbpe.training.byte_options import ByteTrainOptions
         from cpbpe.training.train import train
     # 1. Checks that come before the work.
     corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my", "the model has no name")

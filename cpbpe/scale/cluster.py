@@ -11,7 +11,7 @@ from cpbpe.scale.counting import Counting, counting
 from cpbpe.scale.encoding import OPTIONS, Dataset, Encoding, checked_order, encoding, packed, packing
 from cpbpe.tokenizer.options import EncodeOptions, described
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.training.options import AnyOptions
+from cpbpe.training.byte_options import AnyOptions
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.train import train
 from cpbpe.training.word_counts import WordCounts, warn

@@ -23,9 +23,9 @@ from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import EXAMPLES, Words
 from cpbpe.spelling import counted, named
 from cpbpe.training.arguments import ReadingOptions, checked_memory_limit
+from cpbpe.training.byte_options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.corpus import Block, Corpus
 from cpbpe.training.families import Family, family_of
-from cpbpe.training.options import AnyOptions, ByteTrainOptions, complete_options
 from cpbpe.training.progress import Display
 from cpbpe.training.report import Example, LeftOut, Reading
 from cpbpe.training.word_counts import WordCounts, no_overflow

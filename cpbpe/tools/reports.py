@@ -17,7 +17,7 @@ from cpbpe.spelling import counted, spelled
 from cpbpe.text.drawn import Lines, fitted, listed, shown
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
-from cpbpe.training.option_table import MEANINGS
+from cpbpe.training.options import MEANINGS
 
 _MOST_CHARACTERS = 300
 """A setting with more characters is cut."""

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 from cpbpe.checks import amount, checked_threads
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import named
+from cpbpe.training.byte_options import BYTE_NAMES
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup
-from cpbpe.training.options import ARGUMENTS, BYTE_NAMES, NAMES, TrainOptions
+from cpbpe.training.options import ARGUMENTS, NAMES, TrainOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 

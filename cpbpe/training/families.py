@@ -27,16 +27,10 @@ from cpbpe.reference.training_values import (
 )
 from cpbpe.spelling import counted, given, listed, named
 from cpbpe.text.utf8 import BYTE_ORDER, to_letters
+from cpbpe.training.byte_options import BYTES, AnyOptions, ByteTrainOptions
 from cpbpe.training.corpus import Corpus
 from cpbpe.training.counting import CountSetup
-from cpbpe.training.options import (
-    BYTES,
-    MAX_PIECE_BYTES,
-    AnyOptions,
-    ByteTrainOptions,
-    TrainOptions,
-    special_counts,
-)
+from cpbpe.training.options import MAX_PIECE_BYTES, TrainOptions, special_counts
 from cpbpe.training.settings import settings_of, with_input, with_prefix
 
 Special = Mapping[int, tuple[str, int]]

@@ -1,8 +1,10 @@
-"""The options of training in both families of models, the presets, and every check that needs no corpus.
+"""The options of training in the SentencePiece family: what each means, and every check that needs no corpus.
 
-`TrainOptions` are those of the SentencePiece family, with the names and meanings of sentencepiece 0.2.3.
-`ByteTrainOptions` are those of byte-level models. The file `option_table.py` says what each option means, and
-what messages say about names that are not options.
+`TrainOptions` have the names and meanings of sentencepiece 0.2.3. `help()`, the command and docs/training.md
+read the meanings from the table at the end. A meaning is a phrase that begins in lower case and has no full
+stop. `names in backquotes` are options, which each reader of the table spells in its own way.
+
+What both families share is here, too; `byte_options.py` has the options of byte-level models.
 """
 
 from __future__ import annotations
@@ -12,14 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import cleandoc
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from textwrap import indent, wrap
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cpbpe.errors import TrainingError
-from cpbpe.model.spec import SplitSpec
 from cpbpe.spelling import counted, given, listed, named, spelled
-from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
-from cpbpe.training.option_table import BYTE_GROUPS, BYTE_REFUSED, FOREIGN, GROUPS, REFUSED, advice, page
+from cpbpe.training.option_names import REFUSED, advice
 
 Pretokenizer = Callable[[str], Sequence[str]]
 Rules = Sequence[tuple[str, str]] | Mapping[str, str]
@@ -33,12 +33,6 @@ MAX_SENTENCE_LENGTH = 1 << 30
 
 ARGUMENTS = ("threads", "format", "field", "column", "memory_limit", "progress")
 """What `cpbpe.train` takes besides the options: how the corpus is read, and how the work is done."""
-
-TIES = ("tokenizers", "minbpe")
-"""The rules for equally frequent pairs; `cpbpe/reference/byte_level/training.py` explains them."""
-BYTE_ORDERS = ("gpt2", "values")
-"""In which order bytes get their ids: as in GPT-2's vocabulary, or 0 to 255."""
-BYTES = 256
 
 MAX_PIECE_BYTES = 7999
 """No model can hold a longer piece."""
@@ -69,7 +63,7 @@ class Options:
                 continue
             if name in cls.refused:
                 raise TrainingError(f"{named(name)}: {spelled(cls.refused[name])}")
-            if cls is ByteTrainOptions and name in NAMES:
+            if cls is not TrainOptions and name in NAMES:
                 raise TrainingError(
                     f"{named(name)}: it is an option of models of the SentencePiece family, and this one is "
                     f"byte-level; leave it out"
@@ -88,8 +82,8 @@ class Options:
     def replace(self: T, **changes: Any) -> T:
         """The same options with some of them changed.
 
-        >>> PRESETS["llama2"].replace(vocab_size=500).vocab_size, BYTE_PRESETS["gpt2"].replace().pattern
-        (500, 'gpt2')
+        >>> PRESETS["llama2"].replace(vocab_size=500).vocab_size
+        500
         >>> PRESETS["llama2"].replace(vocabsize=500)
         Traceback (most recent call last):
         ...
@@ -155,6 +149,61 @@ def checked_strings(name: str, value: object) -> tuple[str, ...]:
             raise TypeError(f"{named(name)} must be a list of str, but it contains {item!r}")
         check_unicode(name, item)
     return items
+
+
+class Meaning(NamedTuple):
+    """What an option is for."""
+
+    meaning: str
+    """What it does."""
+    change: str
+    """When to give it another value than the default, in whole sentences."""
+
+
+def sentence(phrase: str) -> str:
+    """A phrase of a table as a sentence.
+
+    >>> sentence("make every digit a piece by itself")
+    'Make every digit a piece by itself.'
+    """
+    return f"{phrase[0].upper()}{phrase[1:]}."
+
+
+def meanings(groups: Mapping[str, Mapping[str, Meaning]]) -> dict[str, Meaning]:
+    """The meanings of options that are listed by group, by name."""
+    return {name: meaning for group in groups.values() for name, meaning in group.items()}
+
+
+def page(defaults: Mapping[str, str], groups: Mapping[str, Mapping[str, Meaning]]) -> str:
+    """The whole table for `help()`; `defaults` says what each option is if it is not given."""
+    lines: list[str] = []
+    for title, group in groups.items():
+        lines += ["", f"{sentence(title)[:-1]}:", ""]
+        for name, (meaning, change) in group.items():
+            text = spelled(f"{sentence(meaning)} {change}")
+            lines += [f"    {name} (default: {defaults[name]})"]
+            lines += [indent(line, 8 * " ") for line in wrap(text, 92, break_on_hyphens=False)]
+    return "\n".join(lines)
+
+
+def default_of(name: str, presets: Mapping[str, Options]) -> str:
+    """The default of an option, which is that of the first preset, and what other presets have instead.
+
+    >>> default_of("byte_fallback", PRESETS), default_of("add_dummy_prefix", PRESETS)
+    ('True; sentencepiece: False', 'True; lossless: False')
+    """
+    (_, first), *others = ((key, getattr(options, name)) for key, options in presets.items())
+    different = [f"{key}: {value!r}" for key, value in others if value != first]
+    return "; ".join([repr(first), *different])
+
+
+def document(
+    kind: type[Options], groups: Mapping[str, Mapping[str, Meaning]], presets: Mapping[str, Any]
+) -> None:
+    """Add the table of all options to their docstring."""
+    if kind.__doc__ is not None:  # it is None under python -OO
+        defaults = {name: default_of(name, presets) for name in kind.names()}
+        kind.__doc__ = f"{cleandoc(kind.__doc__)}\n{page(defaults, groups)}"
 
 
 # --- The SentencePiece family ---------------------------------------------------------------------
@@ -507,231 +556,202 @@ PRESETS: dict[str, TrainOptions] = {
 "lossless": as Llama 2, but nothing of the corpus is left out or changed, newlines become part of pieces,
 and decoding gives back every text (except U+2581, which becomes a space)."""
 
-
-# --- Byte-level models ----------------------------------------------------------------------------
-
-
-@names_checked
-@dataclass(frozen=True, repr=False)
-class ByteTrainOptions(Options):
-    """How to train a byte-level model. The defaults are those of GPT-4; see `BYTE_PRESETS` for the others.
-
-    Options are checked when they are created, before any work starts, and never change.
-
-    >>> ByteTrainOptions(vocab_size=1000, special_tokens=["<|end|>"]).merges
-    743
-    >>> ByteTrainOptions(vocab_size=200)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    cpbpe.errors.TrainingError: vocab_size is 200, but 5 special tokens and 256 bytes alone need 261; ...
-    """
-
-    refused = BYTE_REFUSED
-
-    # --- The vocabulary ---
-    vocab_size: int = 100_261
-    hard_vocab_limit: bool = True
-    special_tokens: Sequence[str] = (
-        "<|endoftext|>",
-        "<|fim_prefix|>",
-        "<|fim_middle|>",
-        "<|fim_suffix|>",
-        "<|endofprompt|>",
-    )
-    special_tokens_first: bool = False
-    bos_piece: str = ""
-    eos_piece: str = ""
-    byte_order: str = "gpt2"
-
-    # --- What a piece may be ---
-    pattern: str = "cl100k"
-    ties: str = "tokenizers"
-    min_frequency: int = 0
-    max_piece_length: int = 0
-
-    # --- What is read ---
-    split_lines: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "special_tokens", checked_strings("special_tokens", self.special_tokens))
-        _check(self)
-
-    @property
-    def merges(self) -> int:
-        """How many merges there are room for."""
-        return self.vocab_size - len(self.special_tokens) - BYTES
-
-    @property
-    def splitter(self) -> SplitSpec | None:
-        """How texts are cut into chunks; None if they are not cut."""
-        if not self.pattern:
-            return None
-        name = named_pattern(self.pattern)
-        if name is not None:
-            return SplitSpec(PATTERNS[name], name)
-        if self.pattern.replace("_", "").replace("-", "").isalnum():
-            raise TrainingError(
-                f"{named('pattern')}: there is no published pattern {self.pattern!r}; give a regular "
-                f"expression or the name of one of these: {', '.join(PATTERNS)}"
-            )
-        return SplitSpec(self.pattern, name_of(self.pattern))
-
-
-BYTE_NAMES = ByteTrainOptions.names()
-"""The names of all options of byte-level models."""
-
-
-def _check(options: ByteTrainOptions) -> None:
-    # 1. Types.
-    for item in fields(options):
-        value = getattr(options, item.name)
-        check_type(item.name, value, str(item.type))
-        check(options, item.name, item.type != "int" or 0 <= value < 1 << 31, f"0 to {(1 << 31) - 1}")
-    # 2. Choices.
-    for name, allowed in (("ties", TIES), ("byte_order", BYTE_ORDERS)):
-        check(options, name, getattr(options, name) in allowed, f"one of {', '.join(allowed)}")
-    if options.ties == "tokenizers" and options.byte_order != "gpt2":
-        raise TrainingError(
-            f"{named('ties')} is 'tokenizers', which goes by the ids of bytes in GPT-2's order, and "
-            f"{named('byte_order')} is {options.byte_order!r}; choose gpt2, or the ties of minbpe"
-        )
-    if options.max_piece_length == 1:
-        raise TrainingError(
-            f"{named('max_piece_length')} must be 2 or more, or 0 for no limit, not 1: nothing would merge"
-        )
-    _ = options.splitter
-    # 3. Special tokens.
-    tokens = options.special_tokens
-    for at, token in enumerate(tokens):
-        if not token:
-            raise TrainingError(f"{named('special_tokens')} holds an empty text; leave it out")
-        if token in tokens[:at]:
-            raise TrainingError(f"{named('special_tokens')}: {token!r} is there twice; list it once")
-        if len(token.encode()) == 1:
-            raise TrainingError(
-                f"{named('special_tokens')}: {token!r} is a single byte, which is a piece already; choose a "
-                f"longer text"
-            )
-    for name in ("bos_piece", "eos_piece"):
-        piece = getattr(options, name)
-        if piece and piece not in tokens:
-            raise TrainingError(
-                f"{named(name)} is {piece!r}, which is none of {named('special_tokens')}; add it"
-            )
-    # 4. Room.
-    if options.merges < 0:
-        special = f"{len(tokens)} special token{'' if len(tokens) == 1 else 's'} and " if tokens else ""
-        raise TrainingError(
-            f"{named('vocab_size')} is {options.vocab_size}, but {special}{BYTES} bytes alone need "
-            f"{len(tokens) + BYTES}; choose a larger size"
-        )
-
-
-_END = "<|endoftext|>"
-_GPT4 = ByteTrainOptions(eos_piece=_END)
-
-BYTE_PRESETS: Mapping[str, ByteTrainOptions] = MappingProxyType(
-    {
-        "gpt2": _GPT4.replace(vocab_size=50_257, special_tokens=(_END,), bos_piece=_END, pattern="gpt2"),
-        "gpt4": _GPT4,
-        "gpt4o": _GPT4.replace(vocab_size=200_000, special_tokens=(_END, "<|endofprompt|>"), pattern="o200k"),
-        "llama3": _GPT4.replace(
-            vocab_size=128_005,
-            special_tokens=(
-                "<|begin_of_text|>",
-                "<|end_of_text|>",
-                "<|start_header_id|>",
-                "<|end_header_id|>",
-                "<|eot_id|>",
-            ),
-            bos_piece="<|begin_of_text|>",
-            eos_piece="<|end_of_text|>",
-            pattern="llama3",
+GROUPS: dict[str, dict[str, Meaning]] = {
+    "vocabulary": {
+        "vocab_size": Meaning(
+            "how many pieces the model has, special pieces included",
+            "Choose it for every model. With more pieces, texts take fewer tokens, but the embeddings take "
+            "more memory.",
         ),
-        "qwen2": _GPT4.replace(
-            vocab_size=151_646, special_tokens=(_END, "<|im_start|>", "<|im_end|>"), pattern="qwen2"
+        "hard_vocab_limit": Meaning(
+            "fail if the corpus is too small for `vocab_size` pieces, instead of making a smaller model",
+            "Turn it off if you want as many pieces as a small corpus gives.",
         ),
-        "tekken": _GPT4.replace(
-            vocab_size=130_075,
-            special_tokens=("<unk>", "<s>", "</s>"),
-            special_tokens_first=True,
-            bos_piece="<s>",
-            eos_piece="</s>",
-            pattern="tekken",
+        "character_coverage": Meaning(
+            "how much of the corpus, as a share from 0.98 to 1, consists of characters that get a piece; the "
+            "rarest characters are left without one",
+            "Choose 1 if every character matters, as in a small, clean corpus. Choose less if rare "
+            "characters would fill the vocabulary, as in noisy text or text in many scripts.",
         ),
-        "minbpe": ByteTrainOptions(
-            vocab_size=512, special_tokens=(), byte_order="values", pattern="cl100k", ties="minbpe"
+        "auto_character_coverage": Meaning(
+            "let characters and merges compete for the places in the vocabulary, by how many tokens each "
+            "saves; `character_coverage` then has no effect; needs `byte_fallback` and excludes "
+            "`required_chars`",
+            "Turn it on if you would rather not guess `character_coverage`.",
         ),
-        "tokenizers": ByteTrainOptions(
-            vocab_size=30_000, special_tokens=(), pattern="gpt2", special_tokens_first=True, split_lines=True
+        "required_chars": Meaning(
+            "characters that get a piece however rare they are, in one text: éèê",
+            "Name the letters and signs that people will use but the corpus hardly contains.",
         ),
-    }
-)
-"""Options of byte-level models with a name: families of models, then two libraries. The families differ in
-their patterns and special tokens, and the sizes give as many merges as theirs. "minbpe" and "tokenizers"
-train as these libraries do (the latter with its ByteLevel pre-tokenizer, on files)."""
+        "byte_fallback": Meaning(
+            "add 256 pieces, one for each byte, and encode characters without a piece as bytes instead of as "
+            "unknown",
+            "Turn it off if the model will never meet new characters, or to save the 256 pieces.",
+        ),
+        "control_symbols": Meaning(
+            "pieces that programs insert, such as <sep>; texts do not yield them by themselves",
+            "List the markers of a chat format or of a task.",
+        ),
+        "user_defined_symbols": Meaning(
+            "pieces that are kept whole wherever a text contains them",
+            "List markup and placeholders that must not be split. If users must not be able to write them, "
+            "list them in `control_symbols` instead.",
+        ),
+    },
+    "special pieces": {
+        "unk_id": Meaning(
+            "the id of the unknown piece, which stands for whatever has no piece; -1 for none",
+            "Change it if a program expects another id. -1 needs `byte_fallback`.",
+        ),
+        "bos_id": Meaning(
+            "the id of the piece that begins a text; -1 for none",
+            "Change it if a program expects another id.",
+        ),
+        "eos_id": Meaning(
+            "the id of the piece that ends a text; -1 for none", "Change it if a program expects another id."
+        ),
+        "pad_id": Meaning(
+            "the id of the piece that fills up the shorter texts of a batch; -1 for none",
+            "Give it an id, such as 3, if texts will be padded.",
+        ),
+        "unk_piece": Meaning("the text of the unknown piece", "Change it if a program expects another text."),
+        "bos_piece": Meaning(
+            "the text of the piece that begins a text", "Change it if a program expects another text."
+        ),
+        "eos_piece": Meaning(
+            "the text of the piece that ends a text", "Change it if a program expects another text."
+        ),
+        "pad_piece": Meaning(
+            "the text of the piece that fills up a batch", "Change it if a program expects another text."
+        ),
+        "unk_surface": Meaning(
+            "the text that the unknown piece is decoded to",
+            "Change it if decoded text should show it in another way.",
+        ),
+    },
+    "what a piece can be": {
+        "max_sentencepiece_length": Meaning(
+            "the most characters that a piece can have, 1 to 512",
+            "Raise it for deeply indented code, or for languages with long words.",
+        ),
+        "split_by_whitespace": Meaning(
+            "end every piece where a word ends, so that no piece has parts of two words",
+            "Turn it off to allow pieces of several words.",
+        ),
+        "split_by_unicode_script": Meaning(
+            "never join characters of two scripts, such as Latin and Cyrillic, in one piece (Han, Hiragana "
+            "and Katakana count as one script)",
+            "Turn it off if words mix scripts.",
+        ),
+        "split_by_number": Meaning(
+            "treat digits as a script of their own; has an effect only with `split_by_unicode_script`",
+            "Turn it off, and `split_digits`, too, to allow pieces such as F16.",
+        ),
+        "split_digits": Meaning(
+            "make every digit a piece by itself",
+            "Turn it off if numbers should take fewer tokens; similar numbers are then often split "
+            "differently.",
+        ),
+        "treat_whitespace_as_suffix": Meaning(
+            "attach each space to the word before it, not to the word after it",
+            "Leave it off if in doubt: most programs expect the space in front.",
+        ),
+        "allow_whitespace_only_pieces": Meaning(
+            "allow pieces that consist of spaces only",
+            "Leave it on for source code: a line's indentation then takes one or two tokens.",
+        ),
+        "pretokenization_delimiter": Meaning(
+            "a text that marks the places in the corpus that no piece may cross; the marks are removed",
+            "Use it if another tool has marked the words or morphemes of the corpus.",
+        ),
+        "pretokenizer": Meaning(
+            "a function that takes a normalized text and returns it in chunks, as a list of str; no piece "
+            "crosses from one chunk into the next",
+            "Use it to cut with rules of your own. Models do not record it: when they encode, there are no "
+            "such cuts.",
+        ),
+        "allow_inconsistent_pretokenization": Meaning(
+            "accept chunks from the `pretokenizer` that, joined, are not the text that it was given",
+            "Turn it on if the function drops or changes text on purpose.",
+        ),
+    },
+    "normalization": {
+        "normalization_rule_name": Meaning(
+            "the rules by which text is rewritten, in training and when it is encoded: identity (no rules), "
+            "nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
+            "Choose nmt_nfkc if variants of a character should become the same (① and 1), and a name with "
+            "_cf if case should not matter. Decoding then gives the rewritten text.",
+        ),
+        "normalization_rule_tsv": Meaning(
+            "a file with rules of your own: on each line code points in hexadecimal, a tab, and the code "
+            "points that replace them",
+            "Use it if no named set of rules fits.",
+        ),
+        "normalization_rules": Meaning(
+            'rules of your own, as pairs of texts or as a mapping: [("①", "1")]',
+            "Use it if no named set of rules fits.",
+        ),
+        "denormalization_rule_tsv": Meaning(
+            "a file with rules by which decoded text is rewritten",
+            "Use it if decoded text needs a last correction.",
+        ),
+        "denormalization_rules": Meaning(
+            "rules by which decoded text is rewritten, as pairs of texts or as a mapping",
+            "Use it if decoded text needs a last correction.",
+        ),
+        "add_dummy_prefix": Meaning(
+            "put a space in front of every text, so that a word has the same piece there as elsewhere",
+            "Turn it off for code, or if texts will be encoded in parts whose ids are joined.",
+        ),
+        "remove_extra_whitespaces": Meaning(
+            "drop spaces at both ends of a text, and replace every run of spaces by a single one",
+            "Turn it on for prose with untidy spacing; leave it off for code.",
+        ),
+    },
+    "what is read": {
+        "max_sentence_length": Meaning(
+            "skip lines (or texts of an iterable) that have more bytes than this; 0 for no limit",
+            "Raise it if the report says that too much was left out, as happens with a document on each "
+            "line.",
+        ),
+        "input_sentence_size": Meaning(
+            "train on this many lines, 101 or more; 0 for all",
+            "Give a number to try out options on a part of a large corpus.",
+        ),
+        "shuffle_input_sentence": Meaning(
+            "with `input_sentence_size`: sample from the whole corpus, instead of taking the first lines",
+            "Turn it off if the corpus is in random order already, because reading then ends earlier.",
+        ),
+        "seed": Meaning(
+            "the number that decides which lines are sampled (sentencepiece samples others in every run)",
+            "Change it to see how much the result depends on the sample.",
+        ),
+        "keep_newlines": Meaning(
+            "keep the newlines at the end of each line, so that pieces can contain them",
+            "Turn it on for code and for whole documents (the lossless preset does). Such pieces break lines "
+            "in the .vocab file; the .model file is not affected.",
+        ),
+        "keep_reserved": Meaning(
+            "keep lines that contain U+2585 (▅), which sentencepiece skips because it uses this character "
+            "for its own purposes",
+            "Turn it on if no line may be left out.",
+        ),
+    },
+    "what is written": {
+        "vocabulary_output_piece_score": Meaning(
+            "write the score of each piece into the .vocab file",
+            "Turn it off for a plain list of pieces.",
+        ),
+        "record_paths": Meaning(
+            "record the paths of the corpus and of the model in the model file, as sentencepiece does",
+            "Turn it on if the model file must be the same, byte for byte, as the one that sentencepiece "
+            "writes from these files. Anybody who has the model can read the paths.",
+        ),
+    },
+}
+"""The options of the SentencePiece family by group, in the order of `TrainOptions`."""
 
-OTHER_NAMES = MappingProxyType({"cl100k": "gpt4", "o200k": "gpt4o"})
-"""Other names of presets."""
+MEANINGS = meanings(GROUPS)
+"""The meanings of these options, by name."""
 
-
-# --- Options of either family ---------------------------------------------------------------------
-
-AnyOptions = TrainOptions | ByteTrainOptions
-"""The options of either family; `isinstance` tells which one."""
-
-ONLY_BYTES = frozenset(BYTE_NAMES) - frozenset(NAMES)
-"""Options that only byte-level models have."""
-
-
-def complete_options(preset: str | AnyOptions, changes: Mapping[str, Any]) -> AnyOptions:
-    """A preset, by its name or as options, with some options changed.
-
-    >>> complete_options("gpt2", {"vocab_size": 300}).pattern, complete_options("llama2", {}).vocab_size
-    ('gpt2', 32000)
-    >>> complete_options("llama9", {})  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    cpbpe.errors.TrainingError: there is no preset 'llama9'; there are llama2, sentencepiece and lossless, ...
-    """
-    base = preset
-    if isinstance(base, str):
-        name = OTHER_NAMES.get(base, base)
-        known: Mapping[str, AnyOptions] = {**PRESETS, **BYTE_PRESETS}
-        if name not in known:
-            raise TrainingError(
-                f"there is no preset {base!r}; there are {listed(list(PRESETS))}, and for byte-level models "
-                f"{listed(list(BYTE_PRESETS))}"
-            )
-        base = known[name]
-    if isinstance(base, ByteTrainOptions):
-        return base.replace(**changes)
-    if not isinstance(base, TrainOptions):
-        raise TypeError(f"{named('preset')} must be a name, TrainOptions or ByteTrainOptions, not {base!r}")
-    for name in sorted(ONLY_BYTES & changes.keys()):
-        way_out = advice(name, NAMES) if name in FOREIGN else "leave it out"
-        raise TrainingError(
-            f"{named(name)}: only byte-level models have it, such as those of {given('preset', 'gpt4')}; for "
-            f"this one, {way_out}"
-        )
-    return base.replace(**changes)
-
-
-def default_of(name: str, presets: Mapping[str, Options] = PRESETS) -> str:
-    """The default of an option, which is that of the first preset, and what other presets have instead.
-
-    >>> default_of("byte_fallback"), default_of("add_dummy_prefix")
-    ('True; sentencepiece: False', 'True; lossless: False')
-    """
-    (_, first), *others = ((key, getattr(options, name)) for key, options in presets.items())
-    different = [f"{key}: {value!r}" for key, value in others if value != first]
-    return "; ".join([repr(first), *different])
-
-
-if TrainOptions.__doc__ is not None:  # it is None under python -OO
-    for _kind, _groups, _presets in (
-        (TrainOptions, GROUPS, PRESETS),
-        (ByteTrainOptions, BYTE_GROUPS, {"gpt4": BYTE_PRESETS["gpt4"], **BYTE_PRESETS}),
-    ):
-        _defaults = {name: default_of(name, _presets) for name in _kind.names()}
-        _kind.__doc__ = cleandoc(_kind.__doc__ or "") + "\n" + page(_defaults, _groups)
+document(TrainOptions, GROUPS, PRESETS)

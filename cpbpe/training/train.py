@@ -18,9 +18,10 @@ from cpbpe.errors import TrainingError
 from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted, given, named
 from cpbpe.training.arguments import ReadingOptions, takes_a_corpus
+from cpbpe.training.byte_options import ByteTrainOptions, complete_options
 from cpbpe.training.corpus import Source
 from cpbpe.training.families import Built, Family, SentencePieceFamily, family_of
-from cpbpe.training.options import ByteTrainOptions, TrainOptions, complete_options
+from cpbpe.training.options import TrainOptions
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Clock, Curve, Reading, Report
 from cpbpe.training.result import TrainingResult

@@ -30,10 +30,10 @@ from cpbpe.model.writing import write_all
 from cpbpe.reference.training_values import ByteCountSpec, Words
 from cpbpe.spelling import counted
 from cpbpe.training.arguments import ReadingOptions, takes_a_corpus
+from cpbpe.training.byte_options import AnyOptions, complete_options
 from cpbpe.training.corpus import Corpus, Source, warnings_of_files
 from cpbpe.training.counting import Counting, CountSetup
 from cpbpe.training.families import Family, family_of
-from cpbpe.training.options import AnyOptions, complete_options
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Reading
 from cpbpe.training.words_file import Runs, join_words, read_words, write_words

@@ -11,8 +11,9 @@ from cpbpe import TrainOptions, train
 from cpbpe.cli import main
 from cpbpe.cli.parsing import flag
 from cpbpe.cli.train import OPTIONS, THEIRS, parser
-from cpbpe.training.option_table import FOREIGN, GROUPS, MEANINGS, REFUSED
-from cpbpe.training.options import ARGUMENTS, NAMES, ONLY_BYTES
+from cpbpe.training.byte_options import ONLY_BYTES
+from cpbpe.training.option_names import FOREIGN, REFUSED
+from cpbpe.training.options import ARGUMENTS, GROUPS, MEANINGS, NAMES
 from tests.support import processes
 from tests.support.corpus import lines
 

@@ -13,8 +13,7 @@ import sentencepiece
 import cpbpe
 from cpbpe import PRESETS, TrainingError, TrainOptions, WordCounts, train
 from cpbpe.spelling import Spelling, counted, given, named, shown, spelled, spelled_as
-from cpbpe.training.option_table import GROUPS, MEANINGS, sentence
-from cpbpe.training.options import NAMES, default_of
+from cpbpe.training.options import GROUPS, MEANINGS, NAMES, default_of, sentence
 from tests.support.corpus import lines
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +33,8 @@ def test_every_option_has_a_meaning() -> None:
 def test_help_shows_them() -> None:
     page = re.sub(r"\s+", " ", inspect.getdoc(TrainOptions) or "")
     for name, (meaning, change) in MEANINGS.items():
-        assert f"{name} (default: {default_of(name)}) {spelled(sentence(meaning))} {spelled(change)}" in page
+        default = default_of(name, PRESETS)
+        assert f"{name} (default: {default}) {spelled(sentence(meaning))} {spelled(change)}" in page
     signature = inspect.signature(TrainOptions)
     assert tuple(signature.parameters) == NAMES
     assert "help(cpbpe.TrainOptions)" in (train.__doc__ or "")
@@ -47,7 +47,7 @@ def page_of_options() -> str:
         lines += [f"**{sentence(title)[:-1]}**", "", "| option | default | meaning | when to change it |"]
         lines += ["| --- | --- | --- | --- |"]
         for name, (meaning, change) in group.items():
-            default = re.sub(r"(?<=: )[^;]+|^[^;]+", lambda value: f"`{value[0]}`", default_of(name))
+            default = re.sub(r"(?<=: )[^;]+|^[^;]+", lambda value: f"`{value[0]}`", default_of(name, PRESETS))
             cells = [f"`{name}`", default, sentence(meaning), change]
             lines.append(f"| {' | '.join(cells)} |".replace("<sep>", "`<sep>`"))
         lines.append("")
