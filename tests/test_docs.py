@@ -32,6 +32,7 @@ from tests.support.budget import MUCH
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
 DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+WITHOUT_EXAMPLES = {"releasing"}  # (its commands build wheels and publish them)
 PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
@@ -65,7 +66,7 @@ def test_docstrings(name: str) -> None:
 def test_pages(page: Path) -> None:
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
-    assert result.attempted > 5
+    assert (result.attempted > 5) != (page.stem in WITHOUT_EXAMPLES)
 
 
 def sessions(page: Path) -> list[tuple[str, str]]:
