@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
-_NOT_TAKEN = (ValueError, TypeError, AttributeError, KeyError)
+_REFUSALS = (ValueError, TypeError, AttributeError, KeyError)
 """The errors that the core raises for columns that it does not accept."""
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -51,7 +51,7 @@ def make_engine(spec: ModelSpec) -> Engine:
 
     try:
         return _core.Engine.from_columns(columns_of(spec))
-    except _NOT_TAKEN as error:
+    except _REFUSALS as error:
         check(spec)  # raises an error that says what is wrong, and with which piece
         if not _takes_columns(_core.Engine, spec.alphabet):
             raise RuntimeError(another_version(_core.__file__, error)) from error
@@ -163,10 +163,10 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
     "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs) and \
 with pip's option --no-binary cpbpe"
     """
-    lies_here = next(_cores(here), None)
-    if lies_here is not None:
+    core_here = next(_cores(here), None)
+    if core_here is not None:
         reason = str(error).rstrip(". ")
-        return f"the compiled core, {lies_here}, cannot be imported: {reason}. {_way_out(reason)}"
+        return f"the compiled core, {core_here}, cannot be imported: {reason}. {_way_out(reason)}"
     elsewhere = [path for path in (sys.path if paths is None else paths) if _is_another(path, here)]
     if elsewhere:
         home, other = os.path.dirname(here), os.path.join(elsewhere[0], os.path.basename(here))
@@ -210,7 +210,7 @@ def _takes_columns(engine: Any, alphabet: str) -> bool:
         spec = ModelSpec(letters, rules, alphabet="bytes", splitter=SplitSpec(PATTERNS["gpt2"], "gpt2"))
     try:
         engine.from_columns(columns_of(spec))
-    except _NOT_TAKEN:
+    except _REFUSALS:
         return False
     return True
 

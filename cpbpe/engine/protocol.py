@@ -1,8 +1,9 @@
 """The interface of engines. An engine does all the work for one model.
 
-It looks pieces up, turns text into ids, and turns ids into text. `cpbpe.tokenizer` has checked the arguments.
-Text is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the folder `core/`) is
-one engine; the other is `cpbpe.engine.reference_engine`, which does the same with `cpbpe.reference`.
+It looks pieces up, turns text into ids, and turns ids into text. Its arguments have been checked by
+`cpbpe.tokenizer`. Text is str, or bytes that may be invalid UTF-8. The compiled core (`cpbpe._core`, from the
+folder `core/`) is one engine; the other is `cpbpe.engine.reference_engine`, which does the same with
+`cpbpe.reference`.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Engine(Protocol):
         """
 
     def piece(self, id: int) -> bytes:
-        """The text of a piece; the id is inside the vocabulary, here and below."""
+        """The text of a piece. Here and below, the id must be inside the vocabulary."""
 
     def find(self, piece: bytes) -> int | None:
         """The id of a piece."""
@@ -180,7 +181,7 @@ class Engine(Protocol):
         """
 
     def decode_pieces(self, pieces: list[Any]) -> str | None:
-        """The text of pieces, str or bytes; an unknown one is copied. None if one is neither."""
+        """The text of pieces, str or bytes; unknown ones are copied. None if an item is neither of these."""
 
     def decode_pieces_bytes(self, pieces: list[Any]) -> bytes | None:
         """The same as bytes."""

@@ -33,6 +33,7 @@ class PythonEngine:
         self.size = len(spec.pieces)
         self.head = head_of(spec)
         ids = (spec.unk_id, spec.bos_id, spec.eos_id, spec.pad_id)
+        # (In a byte-level model they may be added tokens, which engines do not know.)
         self.specials = [id if id is not None and id < self.size else None for id in ids]
 
     def columns(self) -> Columns:
@@ -164,8 +165,8 @@ class PythonEngine:
         return _joined(rows), _offsets(rows), spans
 
     def _tokens(self, text: Text, dropout: Dropout | None) -> list[Token]:
-        chance = None if dropout is None else (dropout[0], mixed(dropout[1]))
-        return self._reference.encode(_bytes(text), chance)
+        with_mixed_seed = None if dropout is None else (dropout[0], mixed(dropout[1]))
+        return self._reference.encode(_bytes(text), with_mixed_seed)
 
     # --- Ids to text ------------------------------------------------------------------------------
 
@@ -212,6 +213,7 @@ def _listed(texts: list[Text] | Slices) -> list[Text]:
     if isinstance(texts, list):
         return texts
     data, begins, ends = texts
+    # (If there are not as many ends as begins, a span that is invalid leads to the error.)
     spans = list(zip(begins.tolist(), ends.tolist(), strict=True)) if len(begins) == len(ends) else [(1, 0)]
     if not all(0 <= begin <= end <= len(data) for begin, end in spans):
         raise ValueError("each text must begin and end within the data")

@@ -5,9 +5,9 @@ merges into it, or, in a byte-level model, if a chunk of exactly this text is ta
 then stays depends on what is around it, and on the normalizer or the pattern.
 
 In models whose symbols begin as characters, a character that occurs in no piece is put beside the piece,
-because nothing merges with it. Then the piece stays, provided that the normalizer turns some text into this
-(`sources.py`). In byte-level models, a pattern may cut for any reason, so many surroundings are tried. Where
-none works, the file looks for a proof that none can: from the pattern, whose chunks never have these
+because nothing merges with it. Then the piece stays, provided that the normalizer turns some text into these
+two (`sources.py`). In byte-level models, a pattern may cut for any reason, so many surroundings are tried.
+Where none works, the file looks for a proof that none can: from the pattern, whose chunks never have these
 characters side by side (`chunks.py`), from UTF-8, from the Unicode normal form, or from what can follow the
 piece.
 """
@@ -180,7 +180,7 @@ class Characters(Witnesses):
 
     @kept
     def _deep(self) -> frozenset[int]:
-        """UNUSED pieces that text yields all the same, because they are taken apart only down to a depth."""
+        """UNUSED pieces that text yields all the same, because the depth of taking apart is limited."""
         unused = [id for id in self._merged if self._types[id] == PieceType.UNUSED]
         if len(unused) <= MAX_SPLIT_DEPTH:
             return frozenset()
@@ -194,8 +194,8 @@ class Characters(Witnesses):
                         depth[inner] = max(depth[inner], depth[id] + 1)
         return frozenset(id for id, below in depth.items() if below > MAX_SPLIT_DEPTH)
 
-    def _comes_about(self, id: int) -> bool:
-        """Whether merging its own text makes the piece; True also if that decides nothing (not UTF-8)."""
+    def _is_made(self, id: int) -> bool:
+        """Whether merging its own text makes the piece. For one that is not UTF-8, that is open: True."""
         if self._types[id] == PieceType.UNUSED:
             return id in self._deep
         return id in self._merged or not self._is_whole(id)
@@ -240,7 +240,7 @@ class Characters(Witnesses):
         reasons: dict[int, Reason] = {}
         # 1. The pieces that do not merge into themselves, or are taken apart again.
         of_text = [id for id, kind in enumerate(self._types) if kind in _TEXT_TYPES]
-        reasons.update((id, self._why(id)) for id in of_text if not self._comes_about(id))
+        reasons.update((id, self._why(id)) for id in of_text if not self._is_made(id))
         # 2. A text for each of the others.
         wanted = [id for id in of_text if id not in reasons]
         whole = list(filter(self._is_whole, wanted))
@@ -265,7 +265,7 @@ class Characters(Witnesses):
             return _text(self._unknown(id))
         if kind == PieceType.BYTE:
             return _text(self._bytes.get(id))
-        if kind == PieceType.CONTROL or not self._comes_about(id):
+        if kind == PieceType.CONTROL or not self._is_made(id):
             return None
         if not self._is_whole(id):
             return _text(self._search_harder(id))
@@ -288,7 +288,7 @@ class Characters(Witnesses):
         return found if found is not None else _text(self._search_harder(id))
 
     def _why(self, id: int) -> Reason:
-        """Why merging never makes a piece. (It is decided that it does not.)"""
+        """Why merging never makes a piece for which `_is_made` is False."""
         text, kind = self._texts[id], self._types[id]
         if self._spec.ids.get(text) != id:
             return Reason("hidden-nul", "sentencepiece never finds the piece that is one NUL character")
@@ -319,7 +319,7 @@ class Characters(Witnesses):
     def _of_sources(self, id: int, wanted: bytes, around: tuple[str, ...], never: Reason) -> str | Reason:
         """A text for a piece among those that the normalizer turns into `wanted`, or why there is none.
 
-        That is `never` if it is proved.
+        `around` is what is tried on both sides. `never` is the reason if it is proved that there is none.
         """
         try:
             sources = list(islice(self._sources.of(wanted), _MOST_SOURCES))
@@ -348,7 +348,7 @@ class Characters(Witnesses):
         return "the normalizer makes it of no text"
 
     def _search_not_utf8(self, id: int) -> str | Reason:
-        """The same for a piece that is not UTF-8, which is made only if the model takes characters apart."""
+        """The same for a piece that is not UTF-8. It is made only if the model takes characters apart."""
         keys = [text for text in self._texts if not is_valid_utf8(text)][:64]
         whole = [text for key in keys for text in islice(completions(key), _MOST_COMPLETIONS)]
         found = self._first(id, chain(whole, map("".join, product(whole[:32], repeat=2))))
@@ -442,7 +442,7 @@ _SIDES, _RARE_SIDES = (
     for left, right in ((_LEFT, _RIGHT), (_RARE_LEFT, _RARE_RIGHT))
 )
 _STEPS = (8, 120, 5000)
-"""How many completions of a piece are tried if it is not whole characters. The second and third step are only
+"""How many completions of a piece are tried if it is not whole characters. The second and third number are
 for pieces that have no text by then."""
 
 
@@ -510,7 +510,7 @@ class Bytes(Witnesses):
         """
         found: list[bytes] = []
         for byte in range(0x80, 0xC0) if open_bytes(text) else ():
-            if goes_on(text, byte) and self._may_be(text + bytes([byte])):
+            if goes_on(text, byte) and self._chunk_may_hold(text + bytes([byte])):
                 found += [after for after in self._by_first.get(byte, ()) if self._stay(text, after)]
         return found
 
@@ -521,11 +521,11 @@ class Bytes(Witnesses):
         return (
             both not in self._spec.ids
             and [symbol.end for symbol in self._merging.run(both)[0]] == [len(text), len(both)]
-            and self._may_be(both)
+            and self._chunk_may_hold(both)
         )
 
-    def _may_be(self, text: bytes) -> bool:
-        """Whether a chunk may contain some bytes, in which a character begins."""
+    def _chunk_may_hold(self, text: bytes) -> bool:
+        """Whether a chunk may contain these bytes; False if all of them lie inside one character."""
         return parted(text) is not None and self._why_not_in_a_chunk(text) is None
 
     def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:

@@ -19,7 +19,7 @@ MAX_FILE_BYTES = (1 << 31) - 1
 """The longest message that protobuf reads."""
 
 NAMES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
-"""The names of models in folders of transformers and others, in the order in which they are tried."""
+"""The names of model files in folders of transformers and others, in the order in which they are tried."""
 
 JSON_NAME = "tokenizer.json"
 """The file that is read if a folder holds no `.model`. (A `.model` is better: it has scores, and needs no
@@ -101,8 +101,10 @@ def folder_of(source: Source) -> str | None:
 
 
 def in_folder(folder: str) -> str:
-    """Return the path of the model file in a folder: one of NAMES, the only .model, a JSON file, one of a
-    pair, or the only .gguf.
+    """Return the path of the model file in a folder.
+
+    These are tried in turn: NAMES, the only .model, tokenizer.json, a pair of files (the path is that of the
+    first), tekken.json, and the only .gguf.
     """
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
@@ -151,7 +153,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 def describe(data: bytes, complete: bool = True) -> str | None:
     r"""Return what `data` is, as the end of a sentence; None if it is not known.
 
-    With `complete=False`, `data` is only the head of a file, and only what no model can begin with is
+    With `complete=False`, `data` is only the head of a file. Then only files that begin as no model can are
     recognized.
 
     >>> describe(b"PK\x03\x04" + bytes(20))[:19]

@@ -17,14 +17,14 @@ sentencepiece takes whichever of these pieces is leftmost in the text, and a lis
 first in the list. Finitely many texts decide whether that matters: *the two differ on some text if and only
 if they differ on a text xyz such that the pairs (x, y) and (y, z) are both in the list.*
 
-    Suppose that they differ on some text, and let (y, z) be the first step by pairs that is no step by
-    scores there. Scores made y and z, too, because all earlier steps were common, but did not merge them
-    with each other. They cannot both be left at the end, so y was merged with a symbol x before it, or z
-    with a symbol after it. Say that the former happened first (the other case is the same). Until then,
-    nothing had crossed the ends of xyz: not by scores, and not by pairs either, where x and z are made and y
-    is still there. So on the text xyz alone, scores merge x and y, and pairs merge y and z: they differ. If
-    there is no such step, all steps by pairs are steps by scores. None is missing either: the two symbols
-    that the first missing step would merge would still be there at the end.
+    Suppose that they differ on some text, and let (y, z) be the first merge by pairs there that merging by
+    scores does not make. All earlier merges are common, so merging by scores makes y and z as well, but does
+    not merge them with each other. They cannot both be left at the end, so it merges y with a symbol x before
+    it, or z with a symbol after it. Suppose that the former happens first (the other case is the same). Until
+    then, no merge by scores has crossed the ends of xyz. No merge by pairs has either, because there x and z
+    are made and y is still there. So on the text xyz alone, scores merge x and y, and pairs merge y and z:
+    they differ. If there is no such merge, all merges by pairs are merges by scores. None is missing either:
+    the two symbols that the first missing one would merge would still be there at the end.
 
 **From pairs to scores.** Take the pieces that pairs can make, and let the rank of the pair that makes a
 piece be its score. Then, at every state of a text, both kinds of BPE can merge the same pairs, in the same
@@ -175,6 +175,7 @@ def ordered(
     texts = candidates(made, ranks) if texts is None else texts
     known: set[Pair] = set()
     before = -1
+    # Each move may change what the list does with other texts, so repeat this until no text shows a new one.
     while len(known) > before:
         before = len(known)
         for text in texts:
@@ -204,7 +205,7 @@ def differences(
 
 
 def candidates(made: Mapping[str, Pair], ranks: Mapping[str, float]) -> list[str]:
-    """Return the texts xyz of two pairs (x, y) and (y, z) on which the two may differ, the shortest first.
+    """Return the texts xyz on which scores and pairs may differ (see above), the shortest first.
 
     Only pieces of equal rank matter. If two different pieces of equal rank are parts of one piece, its own
     text is a candidate. Suppose that scores and pairs agree on all those texts. Then both of them make x, y
@@ -251,6 +252,7 @@ class _Order:
         order = sorted(made, key=lambda piece: (ranks[piece], -len(piece)))
         self.places = {piece: place for place, piece in enumerate(order)}
         """Where each piece is."""
+        # For each piece, those that have to come before it, and those that have to come after it.
         self._before: dict[str, set[str]] = defaultdict(set)
         self._after: dict[str, set[str]] = defaultdict(set)
 
@@ -277,7 +279,7 @@ class _Order:
     def _reached(
         self, piece: str, steps: Mapping[str, set[str]], is_between: Callable[[int], bool]
     ) -> set[str]:
-        """Return a piece and all pieces that its constraints lead to, as far as they are in the range."""
+        """Return a piece and all pieces that can be reached from it by `steps` without leaving the range."""
         reached, waiting = {piece}, [piece]
         while waiting:
             for other in steps.get(waiting.pop(), ()):

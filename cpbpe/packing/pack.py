@@ -264,10 +264,10 @@ class ShardSize:
     number: int
     """How many tokens or bytes."""
     in_bytes: bool
-    """Whether it counts bytes of ids, and not tokens."""
+    """Whether these are bytes of ids, not tokens."""
 
     def tokens(self, item_bytes: int) -> int:
-        """The most tokens, where each has this many bytes."""
+        """The most tokens that a shard holds, if the id of each takes this many bytes."""
         return max(1, self.number // item_bytes) if self.in_bytes else self.number
 
     def __str__(self) -> str:
@@ -386,9 +386,9 @@ class PackReport:
     seconds: float
     """How long this call took."""
     new_tokens: int
-    """How many tokens this call has encoded: all, unless it has continued another run."""
+    """How many tokens this call has encoded: all of them, unless it continued an earlier run."""
     resumed: bool = False
-    """Whether it has continued another run."""
+    """Whether this call continued an earlier run."""
     was_complete: bool = False
     """Whether there was nothing left to do."""
     warnings: list[str] = field(default_factory=list)
@@ -441,8 +441,8 @@ class PackReport:
         return "\n".join([*lines, f"written       {first}"])
 
 
-_SUMMED_UP = ("documents", "tokens", "text_bytes", "byte_tokens", "unknown_tokens", "warnings")
-"""What the report takes from the manifest as it is."""
+_COPIED = ("documents", "tokens", "text_bytes", "byte_tokens", "unknown_tokens", "warnings")
+"""What the report copies from the summary in the manifest."""
 _REASONS = {
     "empty": "empty",
     "absent": "null, or an empty line between records",
@@ -471,5 +471,5 @@ def _report(
         new_tokens=new_tokens,
         resumed=resumed,
         was_complete=was_complete,
-        **{name: summary[name] for name in _SUMMED_UP},
+        **{name: summary[name] for name in _COPIED},
     )

@@ -36,7 +36,7 @@ class Rows:
     numbers: NDArray[np.int64]
     """The number of each document of the corpus, from 0; empty ones are not numbered."""
     sequence: NDArray[np.int64]
-    """The place of each in the order in which documents are written, in ascending order."""
+    """The place of each in the sequence of all documents as they are written; it ascends."""
     files: NDArray[np.int64]
     """The index of the file that each is from."""
     records: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Rows:
         return self if mask.all() else self._chosen(mask, self.ids[np.repeat(mask, self.lengths)])
 
     def part(self, begin: int, end: int, ends: NDArray[np.int64]) -> Rows:
-        """The documents from one to another; `ends`: where the ids of each end."""
+        """The documents from index `begin` up to `end`; `ends`: where the ids of each document end."""
         return self._chosen(slice(begin, end), self.ids[ends[begin - 1] if begin else 0 : ends[end - 1]])
 
     def pick(self, order: NDArray[np.int64], sequence: NDArray[np.int64]) -> Rows:
@@ -160,7 +160,7 @@ class Spool:
     def _append(self, name: str, header: int, values: NDArray[Any], crc: int) -> int:
         data = np.ascontiguousarray(values).view(np.uint8).data
         with open(self.path + name, "ab", 0) as file:
-            if not file.tell():
+            if not file.tell():  # it is new
                 file.truncate(header)
             rest = data
             while rest:  # the system may write only a part
@@ -178,19 +178,19 @@ class Spool:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all documents, in chunks."""
-        first, none = 0, np.zeros(0, np.int64)
+        tokens_read, none = 0, np.zeros(0, np.int64)
         with open(f"{self.path}.tokens", "rb") as tokens, open(f"{self.path}.documents", "rb") as documents:
             tokens.seek(self.header)
             while len(numbers := np.fromfile(documents, np.int64, _CHUNK_DOCUMENTS * len(self._columns))):
                 table = dict(zip(self._columns, numbers.reshape(-1, len(self._columns)).T, strict=True))
-                ends = np.cumsum(table["lengths"]) + first
+                ends = np.cumsum(table["lengths"]) + tokens_read
                 at = 0
                 while at < len(ends):
-                    stop = max(at + 1, int(np.searchsorted(ends, first + _CHUNK_TOKENS, "right")))
-                    ids = np.fromfile(tokens, self.dtype, int(ends[stop - 1]) - first)
+                    stop = max(at + 1, int(np.searchsorted(ends, tokens_read + _CHUNK_TOKENS, "right")))
+                    ids = np.fromfile(tokens, self.dtype, int(ends[stop - 1]) - tokens_read)
                     files, records = (table.get(name, none)[at:stop] for name in ("files", "records"))
                     yield Chunk(ids, table["lengths"][at:stop], ends[at:stop], files, records)
-                    first, at = int(ends[stop - 1]), stop
+                    tokens_read, at = int(ends[stop - 1]), stop
 
     def take_tokens(self, path: str, header: bytes) -> tuple[int, int]:
         """Put a header into the file of ids, and move the file to a path. Return its size and CRC."""
@@ -229,6 +229,7 @@ def combined(first: int, second: int, length: int) -> int:
     True
     """
     # Appending bits multiplies the CRC by a power of x; the initial and final constants cancel out.
+    # (The highest bit stands for 1, and the next one for x.)
     square, exponent = 1 << 30, 8 * length  # `square`: x, then x**2, x**4 ...
     while exponent:
         if exponent & 1:

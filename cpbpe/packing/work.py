@@ -1,10 +1,11 @@
 """The work of a run: reading, encoding and writing at the same time, and continuing where an earlier run
 ended.
 
-One thread reads, as many as `threads` allows encode, each a batch of its own, and the one that calls writes.
+One thread reads, up to `threads` threads encode, each a batch of its own, and the calling thread writes.
 The *state* of a run, a JSON value, says how far the source has been read, and how far each file has been
-written. The files may hold documents that the state does not count as read, but not the opposite: documents
-that are read again are recognized by their place in the sequence of documents, and not written twice.
+written. All documents that it counts as read are in the files. The files may also hold documents that it does
+not count as read. When these are read again, they are recognized by their place in the sequence of documents,
+and are not written twice.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Encoder:
         self._options = options
         bound = {**tokenizer.bound_options, **options}
         self.takes_lines = _SIMPLE.issuperset(bound)
-        """Whether batches may have lines."""
+        """Whether batches may be given as lines (`Batch.lines`), which engines encode by themselves."""
         _, bos, eos, _ = tokenizer.facts.special_ids
         self._ends = (
             bos if bound.get("add_bos") else None,
@@ -105,6 +106,7 @@ class Encoder:
             if self._is_byte is not None:
                 counts.byte_tokens += int(np.count_nonzero(self._is_byte[part]))
             elif len(self._bytes):
+                # (Below the first id, the difference of unsigned numbers is a large one.)
                 inside = part - part.dtype.type(self._bytes[0]) < part.dtype.type(len(self._bytes))
                 counts.byte_tokens += int(np.count_nonzero(inside))
             if self._unknown is not None:
@@ -121,6 +123,7 @@ class Writer:
         self._job = job
         self._encoder = encoder
         os.makedirs(job.place.scratch("whole"), exist_ok=True)
+        # Continue from the first of these states whose files are undamaged. The last one needs no files.
         for state in [*job.manifest.states(job.place), self._first_state()]:
             self._continue_from(state)
             spools = [split.spool for split in self._splits.values()]
@@ -284,7 +287,7 @@ def _encode_all(batches: Iterator[Batch], encoder: Encoder, writer: Writer) -> N
 def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int]]:
     """Yield each batch with the number of its first document, which only sampling needs.
 
-    (Batches for sampling have lists, so counting those is enough.)
+    (For sampling, batches have lists of texts, so counting those is enough.)
     """
     for batch in batches:
         yield batch, first
@@ -292,7 +295,7 @@ def _numbered(batches: Iterable[Batch], first: int) -> Iterator[tuple[Batch, int
 
 
 def _ahead(items: Iterator[T], stop: threading.Event) -> Generator[T, None, None]:
-    """Yield the same items, which a thread takes before they are asked for. An error comes in its place.
+    """Yield the same items, but let a thread take them ahead of time. An error is raised in its turn.
 
     Once `stop` is set, both sides end.
     """

@@ -262,7 +262,8 @@ class ReferenceEngine:
         >>> list(toy._segment(b"abba"))        # chunks: 'ab', 'b', 'a'
         [(b'ab', 3), (b'b', 2), (b'a', 1)]
         """
-        # (With skipped merges, `split` depends on the rest of the text, so it is not cut then.)
+        # (With dropout, the rest of the text decides how `split` takes an UNUSED piece apart. So a text is
+        # not cut then if the model has UNUSED pieces.)
         cuts = dropout is None or not self._unused
         chunk: list[bytes] = []
         begin = 0
@@ -275,7 +276,7 @@ class ReferenceEngine:
         yield from self._segment_chunk(chunk, begin, dropout)
 
     def _is_cut(self, left: bytes, right: bytes) -> bool:
-        """Whether no merge can ever join two symbols that a text starts as, because no piece holds both."""
+        """Whether no merge can ever join these two first symbols: no piece holds them side by side."""
         if self._joinable is None:
             return False
         return Frozen in (type(left), type(right)) or left + right not in self._joinable
@@ -447,7 +448,7 @@ def surfaces(
 ) -> Iterator[bytes]:
     """The text that each piece stands for: bytes become characters, `▁` a space, and one in front is dropped.
 
-    A character of several BYTE pieces is that of the last of them.
+    A character that several BYTE pieces form together belongs to the last of them.
 
     Encoding may have put a `▁` in front, so one is dropped at the beginning of the text. "The beginning"
     lasts until there is text or a `▁` has been dropped; a CONTROL piece, which has no text, does not end
@@ -469,7 +470,7 @@ def surfaces(
             run.clear()
             at_beginning = False
         drop = False
-        surface = piece  # of an unknown one: `decode_pieces` was given the unknown text itself
+        surface = piece  # what an unknown piece keeps: `decode_pieces` was given the unknown text itself
         if type == PieceType.CONTROL:
             surface = b""
         elif type != PieceType.UNKNOWN:

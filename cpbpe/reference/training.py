@@ -158,6 +158,7 @@ class WordCounter:
 
     def __init__(self, ordered: bool = False) -> None:
         self._words: Multiset[bytes] = Multiset()
+        # The place of the first occurrence of each word among all words, if `ordered`.
         self._firsts: dict[bytes, int] | None = {} if ordered else None
         self._seen = 0  # how many words have been counted, which is the place of the next one
         self._parts: list[bytes] | None = None  # those of a text that has not ended
@@ -181,8 +182,8 @@ class WordCounter:
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
         """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
 
-        This is for a pretokenizer that is a Python function (not for byte-level models). It cuts these
-        sentences, and the parts, joined by BOUNDARY, go to `add_prepared`. Tallies count a sentence in
+        This is for a pretokenizer that is a Python function (not for byte-level models). The function cuts
+        these sentences, and the parts, joined by BOUNDARY, go to `add_prepared`. Tallies count a sentence in
         `prepare`, not in `add_prepared`.
         """
         return [self._prepare(sentence) for sentence in sentences]
@@ -304,7 +305,7 @@ class ReferenceCounter(WordCounter):
 
 
 def pack(counts: Mapping[bytes, int], firsts: Mapping[bytes, int] | None = None) -> Words:
-    """Counted words as `Words`; `firsts` says where each was first seen."""
+    """Counted words as `Words`; `firsts` says at which place each was first seen."""
     words = sorted(counts)
     if any(counts[word] > MAX_COUNT for word in words):
         raise OverflowError("a word was counted 2**63 times or more")
@@ -331,7 +332,7 @@ def unpack(words: Words) -> Iterator[tuple[bytes, int]]:
 
 
 def firsts_of(words: Words) -> Iterator[int]:
-    """Where each word was first seen; 0 if that was not recorded."""
+    """The place at which each word was first seen; 0 if that was not recorded."""
     return (first for (first,) in struct.iter_unpack("<Q", words.firsts or bytes(8 * len(words))))
 
 
@@ -524,10 +525,10 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
 
     **The order leaves no ties.** `ab`+`c` and `a`+`bc` are two pairs with the same text, but only one of them
     can occur in the text at any time. To see why, consider a part of the text that consists of whole symbols
-    now. It always has, because symbols only grow. So all merges that touched it were inside it, and since
-    merging goes from left to right, its own text alone decided which they were. Equal texts therefore consist
-    of equal symbols. For the same reason, no pair ever has the text of a piece that
-    already exists.
+    now. No merge has crossed its ends, since symbols only grow. So all merges that touched it were inside it,
+    and since merging goes from left to right, its own text alone decided which they were. Equal texts
+    therefore consist of equal symbols. For the same reason, no pair ever has the text of a piece that already
+    exists.
     """
     # 1. Unpack the words.
     report = at_intervals(progress)

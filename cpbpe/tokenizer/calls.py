@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list[int]]:
     """The ids of many texts."""
-    if plan.dropout is not None:
+    if plan.dropout is not None:  # of an engine's calls for many texts, only those that align them can sample
         return encode_arrays(plan, texts, threads).tolist()
     return plan.encoder.encode_batch(texts, threads, plan.ends)
 
@@ -61,7 +61,7 @@ def encode_arrays(
     """The ids of many texts as arrays, with their spans if these are asked for."""
     with importing:
         import numpy  # noqa: F401
-    checked_unit(unit, "")
+    checked_unit(unit, "")  # (raises an error if it is invalid, even if no spans are asked for)
     if spans or plan.dropout is not None:
         rows = align_arrays(plan, texts, threads, unit)
         return rows if spans else Ragged(rows.ids, rows.offsets)
@@ -112,20 +112,20 @@ def decode(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> str
     """The text of ids."""
     ids = repeatable(ids)
     plain = _plain(decoder)
-    text = None if plain is None else plain.decode(_given(facts, ids, "decode"))
+    text = None if plain is None else plain.decode(_unchecked(facts, ids, "decode"))
     if text is None:  # there is a special token, or an id is wrong
         text = decoder.decode(facts.check_ids(ids, "decode"))
-    return _known(text)
+    return _not_none(text)
 
 
 def decode_bytes(facts: ModelFacts, decoder: Engine | SpecialDecoder, ids: Ids) -> bytes:
     """The same as bytes."""
     ids = repeatable(ids)
     plain = _plain(decoder)
-    text = None if plain is None else plain.decode_bytes(_given(facts, ids, "decode_bytes"))
+    text = None if plain is None else plain.decode_bytes(_unchecked(facts, ids, "decode_bytes"))
     if text is None:
         text = decoder.decode_bytes(facts.check_ids(ids, "decode_bytes"))
-    return _known(text)
+    return _not_none(text)
 
 
 def decode_batch(
@@ -144,7 +144,7 @@ def decode_batch(
     rows: list[list[int] | bytes] = [
         facts.check_ids(ids, "decode_batch", f" of sequence {row}") for row, ids in enumerate(listed)
     ]
-    return _known(decoder.decode_batch(rows, threads_for(rows, threads)))
+    return _not_none(decoder.decode_batch(rows, threads_for(rows, threads)))
 
 
 def _row(ids: Any, row: int) -> Any:
@@ -158,7 +158,10 @@ def _row(ids: Any, row: int) -> Any:
 
 
 def _plain(decoder: Engine | SpecialDecoder) -> Engine | None:
-    """The engine that decodes most ids. It takes unchecked ids, and returns None if it cannot decode them."""
+    """The engine that decodes ordinary ids; None if it would also decode ids that are shown or left out.
+
+    Its methods take unchecked ids, and return None if they cannot decode them.
+    """
     return decoder.plain if isinstance(decoder, SpecialDecoder) else decoder
 
 
@@ -170,14 +173,15 @@ def decode_pieces(decoder: Engine | SpecialDecoder, pieces: Iterable[str | bytes
             if text is not None:
                 return text
     refuse_single(pieces, (str, bytes, bytearray, memoryview), "decode_pieces", "pieces")
-    return _known(decoder.decode_pieces([piece_bytes(piece, "decode_pieces") for piece in pieces]))
+    return _not_none(decoder.decode_pieces([piece_bytes(piece, "decode_pieces") for piece in pieces]))
 
 
-def _given(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
+def _unchecked(facts: ModelFacts, ids: Any, method: str) -> list[int] | bytes:
+    """Ids in a form that engines take, not checked."""
     return ids if type(ids) is list else as_ids(ids, facts.special.size, method)
 
 
-def _known(text: T | None) -> T:
+def _not_none(text: T | None) -> T:
     """The engine's result for checked ids, which is never None."""
     assert text is not None
     return text

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from cpbpe.tokenizer.stream_normalizer import Shape
 
 StreamTexts = tuple[list[str | None], dict[int, int | bytes]]
+"""See `ModelFacts.stream_texts`."""
 
 _NO_TEXT = b"[%c%c%c]" % (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
-"""The types of pieces that do not decode to their own text."""
+"""A pattern that finds, in `ModelFacts.types`, the pieces that do not decode to their own text."""
 
 _NORMAL = int(PieceType.NORMAL)
 _OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
@@ -35,7 +36,8 @@ NO_END = 1 << 62
 """More bytes than any text has."""
 
 _PROBE = range(0xF0000, 0xF0000 + 2100)
-"""Characters that no real piece holds side by side. As a text, they are longer than any piece."""
+"""Characters that no real piece holds side by side. Together they are longer than any piece. If an engine
+finds no cut between them, it finds none in any text, and texts cannot be encoded in parts."""
 _WORDS = b"a a"
 """The same for byte-level models: every published pattern cuts this text before the space."""
 
@@ -101,8 +103,9 @@ class ModelFacts:
 
     @kept
     def _keeps_space_after_special(self) -> bool:
-        says = not isinstance(self.source, bytes) or may_carry(self.source)
-        return says and bool(self.carried.options.get(KEEPS_SPACE))
+        # (`may_carry` only searches the file, so most files need not be parsed for this.)
+        may_say = not isinstance(self.source, bytes) or may_carry(self.source)
+        return may_say and bool(self.carried.options.get(KEEPS_SPACE))
 
     @kept
     def drops_space(self) -> bool:
@@ -159,7 +162,7 @@ class ModelFacts:
         if id is not None or not added:
             return id
         text = text_of(piece)
-        return added.get(text) if text.encode() == piece else None  # (no added token is not UTF-8)
+        return added.get(text) if text.encode() == piece else None  # (all added tokens are UTF-8)
 
     def piece(self, id: int) -> str:
         """The piece, or the added token, of an id that is in use."""
@@ -192,7 +195,7 @@ class ModelFacts:
 
     @kept
     def is_byte_level(self) -> bool:
-        """Whether the model is byte-level. (Asking the engine takes a microsecond: it returns much more.)"""
+        """Whether the model is byte-level. (Kept, because the engine takes a microsecond to make `head`.)"""
         return self.engine.head["byte_level"] is not None
 
     def token_bytes(self) -> list[bytes]:
@@ -225,7 +228,10 @@ class ModelFacts:
 
     @kept
     def letters_engine(self) -> Engine:
-        """An engine that merges any bytes, as letters, as this byte-level model merges those of a chunk."""
+        """An engine that merges any bytes as this byte-level model merges those of a chunk.
+
+        The bytes must be written as letters, because engines read bytes that are not UTF-8 as U+FFFD.
+        """
         with importing:
             from cpbpe.engine.choice import make_engine
             from cpbpe.model.byte_level import in_letters
@@ -241,7 +247,7 @@ class ModelFacts:
 
     @kept
     def lookahead(self) -> int:
-        """How many bytes from a place on can decide how the text there is rewritten."""
+        """How many bytes, from a place in a text on, can affect how the text at that place is rewritten."""
         spec = self.spec
         longest: int | None = 0
         if spec.normalizer.charsmap:
@@ -263,16 +269,18 @@ class ModelFacts:
         pieces = map(engine.piece, self.of_type(PieceType.USER_DEFINED))
         rules = self.spec.normalizer
         rewrite = engine.variant(prefix=False).normalize if rules.unicode_form else None
+        # (sentencepiece never finds the piece that is one NUL character.)
         shape = Shape(rules, [piece for piece in pieces if piece != b"\0"], rewrite)
         return shape if shape.has_parts else None
 
     @kept
     def stream_unk(self) -> int:
-        """The id that a whole run of unknown characters gets; -1 if the model has none."""
+        """The id that a whole run of unknown characters gets; -1 if there is no such id."""
         return self.types.find(PieceType.UNKNOWN) if not self.engine.head["byte_fallback"] else -1
 
     @kept
     def _all_stream_texts(self) -> StreamTexts:
+        """The result of `stream_texts` before the texts of special tokens that are pieces are taken out."""
         table = self.token_bytes()
         raw: dict[int, int | bytes] = {id: table[id][0] for id in self.byte_ids}
         plain: list[str | None] = []
@@ -288,14 +296,15 @@ class ModelFacts:
 
     @kept
     def _stream_texts(self) -> dict[bool | None, StreamTexts]:
+        """The results of `stream_texts`, by `skip`."""
         return {}
 
     def stream_texts(self, skip: bool | None) -> StreamTexts:
         """What every id adds to a text that arrives id by id; `skip` is `skip_special_tokens`.
 
-        The first value is a list of texts, as in the middle of a text. It has None for special tokens that
-        are shown or left out, and for all ids in the second value. This has the byte of each BYTE piece, and
-        the bytes of each piece that is not UTF-8.
+        The first value is a list with what each id adds in the middle of a text. It has None for special
+        tokens that decoding shows or leaves out, and for the ids in the second value: the byte of each BYTE
+        piece, and the bytes of each piece that is not UTF-8.
         """
         found = self._stream_texts.get(skip)
         if found is None:

@@ -24,7 +24,7 @@ BEHAVIOUR = 1
 
 
 def facts_of(file: bytes | bytearray | memoryview, hints: Hints = NO_HINTS) -> ModelFacts:
-    """The model in the bytes of a file of any format. `hints` are what a user says of it."""
+    """The model in the bytes of a file of any format. `hints` are what a user says about it."""
     if not isinstance(file, (bytes, bytearray, memoryview)):
         hint = "; to load a file, use Tokenizer(path)" if isinstance(file, (str, os.PathLike)) else ""
         raise TypeError(f"from_bytes() takes the bytes of a model, not {type(file).__name__}{hint}")
@@ -38,13 +38,13 @@ def facts_of(file: bytes | bytearray | memoryview, hints: Hints = NO_HINTS) -> M
 
 
 def warn_of(read: ReadModel, where: str = "") -> None:
-    """Warn of what a file does not say, and of what was assumed instead."""
+    """Warn about what a file does not say, and what was assumed instead."""
     for assumption in read.assumptions:
         warnings.warn(f"{where}{assumption}", stacklevel=calls_of_ours())
 
 
 def facts_of_spec(spec: ModelSpec) -> ModelFacts:
-    """The model that a user's spec describes. A spec that no file can hold is an error at once, not later."""
+    """The model that a user's spec describes. Its file is written now, to refuse what no file can hold."""
     with importing:
         from cpbpe.model.formats.sentencepiece import write
         from cpbpe.model.spec import ModelSpec
@@ -70,7 +70,7 @@ def facts_with_added(facts: ModelFacts, tokens: Mapping[str, int] | Iterable[str
 def facts_with(facts: ModelFacts, new: Mapping[str, int], carried: Carried | None = None) -> ModelFacts:
     """The same model with added tokens that have been checked, and with `carried` beside it.
 
-    The model is not read again: these are appended to its file.
+    The model is not read again. If it has a file, they are appended to that.
     """
     added = {**facts.special.added, **new}
     special = SpecialTokens(facts.engine, added, facts.special.flags if carried is None else carried.tokens)
@@ -110,7 +110,7 @@ def fingerprint(file: bytes, bound_options: Mapping[str, Any]) -> str:
 
 
 def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, Any] | None = None) -> Any:
-    """The function that unpickles a tokenizer. A pickle contains only its name, so it must not be renamed.
+    """Unpickle a tokenizer. Pickles contain the name of this function, so it must not be renamed.
 
     `behaviour` is not used here. It makes pickles differ when BEHAVIOUR changes, so that caches whose keys
     are made from pickles, such as those of datasets, are built again.

@@ -26,7 +26,7 @@ from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine, Places
 
-_LASTING = {bool, type(None), str, tuple, frozenset}
+_IMMUTABLE = {bool, type(None), str, tuple, frozenset}
 """Values of these types cannot change, so a plan for them can be cached."""
 
 
@@ -51,9 +51,9 @@ class EncodePlan:
         self.reverse = reverse
         """Whether to reverse the ids between these."""
         self.prefix_space = prefix_space
-        """Whether there is a dummy prefix; None, as the model says."""
+        """Whether there is a dummy prefix; None: as the model says."""
         self.prefix_after_special = prefix_after_special
-        """Whether there is one after a special token."""
+        """Whether there is a dummy prefix after a special token."""
         self.around = len(front) + len(back)
         """How many ids are put around those of a text."""
         first, last = (around[0] if around else None for around in (front, back))
@@ -77,18 +77,21 @@ class EncodePlan:
         return ids if self.ends is None else between(ids, *self.ends)
 
     def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:
-        """The same for many texts; `lengths`, those of the texts, are needed if the rows have spans."""
+        """The same for many texts. If the rows have spans, `lengths` must have the lengths of the texts."""
         if self.ends is None:
             return rows
         with importing:
             import numpy as np
         ids, offsets, spans = rows.ids, rows.offsets, rows.spans
+        # 1. Reverse each row: in a row from b to e, the id at i changes places with the one at b + e - 1 - i.
         if self.reverse:
             counts = np.diff(offsets)
             order = np.repeat(offsets[:-1] + offsets[1:] - 1, counts) - np.arange(len(ids))
             ids, spans = ids[order], None if spans is None else spans[order]
         if not self.around:
             return Ragged(ids, offsets, spans)
+        # 2. Make room around each row; `inner` is True where its own ids go. The span of an id in front is
+        #    (0, 0), and that of an id at the end is empty and lies at the end of the text.
         new_offsets: Places = offsets + self.around * np.arange(len(offsets))
         inner = np.ones(new_offsets[-1], bool)
         new_ids = np.zeros(new_offsets[-1], np.uint32)
@@ -136,24 +139,27 @@ class Plans:
         return plan or self._new(options, method)
 
     def _new(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options that were not found as they are. Those of sampling never are: seeds change."""
+        """The plan for options that `encode` did not find in the cache as they are.
+
+        Those with alpha or seed never are, because these change from call to call.
+        """
         if "alpha" in options or "seed" in options:
             return self._sampling(options, method)
-        # A set may change later, so the key has a copy of it.
+        # A set may change later, so the key contains a copy of it.
         values = [frozenset(value) if type(value) is set else value for value in options.values()]
         key = (method, *options, *values)
-        lasting = set(map(type, values)) <= _LASTING
+        cacheable = set(map(type, values)) <= _IMMUTABLE
         plan = None
         with suppress(TypeError):  # an item of a tuple is not hashable; `_make` says what is wrong
-            plan = self._encoders.get(key) if lasting else None
+            plan = self._encoders.get(key) if cacheable else None
         if plan is None:
             plan = self._make(options, method)
-            if lasting:
+            if cacheable:
                 self._encoders.keep(key, plan)
         return plan
 
     def _sampling(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options with alpha or seed, which change from call to call; the others recur."""
+        """The plan for options with alpha or seed. The plan for the other options can come from the cache."""
         check_names(options, method, ENCODE)
         others: dict[str, Any] = {**options}
         alpha = others.pop("alpha", ENCODE_DEFAULTS["alpha"])
@@ -204,11 +210,11 @@ class Plans:
             self._plain_decoder = self._plain_decoder or self._make_decoder({}, method)
             return self._plain_decoder
         key = tuple(options.items())
-        lasting = {type(value) for _, value in key} <= _LASTING
-        decoder = self._decoders.get(key) if lasting else None
+        cacheable = {type(value) for _, value in key} <= _IMMUTABLE
+        decoder = self._decoders.get(key) if cacheable else None
         if decoder is None:
             decoder = self._make_decoder(options, method)
-            if lasting:
+            if cacheable:
                 self._decoders.keep(key, decoder)
         return decoder
 

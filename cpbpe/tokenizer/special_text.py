@@ -51,7 +51,7 @@ class SpecialEncoder:
         The parts themselves are not checked: a token at the end of one may be the beginning of a longer
         token.
         """
-        if self.finder is None or len(self.finder.ids) == len(self.finder.texts):
+        if self.finder is None or len(self.finder.ids) == len(self.finder.texts):  # it refuses no token
             return self
         self.split(text)
         return SpecialEncoder(self.first, self.later, self.finder.allowed)
@@ -95,7 +95,7 @@ class SpecialEncoder:
     ) -> list[int]:
         """The ids of a list of texts and ids. Each text begins anew, unless it comes after a special token.
 
-        The first text is sampled as if it were alone. The others have seeds that none of its segments has.
+        The first text is sampled as if it were alone. The others get seeds that none of its segments gets.
         """
         ids: list[int] = []
         encoder, after = self, self.after_special()
@@ -165,6 +165,7 @@ class SpecialEncoder:
                 piece = self._spelled(part.id)
                 columns = ([part.id], [piece.encode() if as_bytes else piece], [(0, length)])
             else:
+                # Each segment has a seed of its own; the first one has the seed of the text.
                 own = dropout
                 if dropout is not None and position:
                     own = (dropout[0], mixed(mixed(dropout[1]) ^ position))
@@ -269,6 +270,7 @@ class SpecialEncoder:
             first: list[Any] = [row[0] for row in rows]
             later: list[Any] = [part for row in rows for part in row[2::2]]
             firsts, laters = iter(make(self.first, first)), iter(make(self.later, later))
+            # In the order of the texts: a row has one first segment, and one more after each of its tokens.
             made = (one for row in rows for one in (next(firsts), *islice(laters, len(row) // 2)))
         else:
             engines = [engine for row in rows for engine in self._engines_of(row)]
@@ -326,7 +328,8 @@ class SpecialDecoder:
         self._hidden = hidden
         added_only = all(id >= first.size for tokens in (shown, hidden) for id in tokens)
         self.plain = first if added_only else None
-        """An engine that decodes pieces and refuses other ids; None if some of these tokens are pieces."""
+        """An engine that decodes pieces and refuses other ids; None if some of these tokens are pieces, which
+        it would not refuse."""
 
     def _is_plain(self, ids: Iterable[int]) -> bool:
         return self._shown.keys().isdisjoint(ids) and self._hidden.keys().isdisjoint(ids)

@@ -39,6 +39,7 @@ class _Stream:
 
     __slots__ = ()
     _instead: ClassVar[str]
+    """What to pickle in addition to the tokenizer, for the message."""
 
     def copy(self: S) -> S:
         """A second stream that continues from here, for example for beam search. Copies are cheap.
@@ -101,7 +102,7 @@ class StreamEncoder(_Stream):
     _instead = "text so far, and push that to another, made with stream_encoder()"
 
     def __init__(self, facts: ModelFacts, plan: EncodePlan):
-        """`plan` follows from the options."""
+        """`plan` is what the options lead to."""
         finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
         self._facts = facts
         self._later = plan.prefix_space if plan.prefix_after_special else False
@@ -202,7 +203,10 @@ class SpecialKeys:
         self._first = re.compile(b"[" + firsts + b"]") if firsts else None
 
     def find(self, text: bytes, at: int, final: bool) -> tuple[list[Key], int]:
-        """The tokens from a place on that are certain, and where a token may begin that needs more text."""
+        """The tokens that are certain, from a place on, and how far the text has been searched.
+
+        It ends early where a token may begin that only more text can decide.
+        """
         found: list[Key] = []
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
@@ -318,10 +322,10 @@ class StreamDecoder(_Stream):
         "_ended",
         "_facts",
         "_held",
-        "_in_parts",
         "_in_run",
         "_plain",
         "_raw",
+        "_replaces_as_python",
         "_shown",
         "_size",
         "_steady",
@@ -361,7 +365,7 @@ class StreamDecoder(_Stream):
         self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
         self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
-        self._in_parts = facts.is_byte_level  # see _next
+        self._replaces_as_python = facts.is_byte_level  # see _next
         self._ended = False
         self._steady = not drops  # whether an id simply adds its text, because nothing above applies now
         self._push(facts.check_ids(prompt_ids, "stream_decoder"))
@@ -406,7 +410,7 @@ class StreamDecoder(_Stream):
         return "".join(parts)
 
     def _step(self, id: int) -> str:
-        """The text that one id makes certain, whatever the state; see `_join` in the reference."""
+        """The text that one id makes certain, whatever the state; see `surfaces` in the reference."""
         text = self._plain[id]
         if text is None:
             raw = self._raw.get(id)
@@ -419,7 +423,7 @@ class StreamDecoder(_Stream):
                 self._in_run, data = False, self._begin(id, raw)
             if data:
                 self._at_beginning = False
-            text, self._held = _next(self._held + data, self._in_parts)
+            text, self._held = _next(self._held + data, self._replaces_as_python)
             made += text
         else:
             # A piece that leaves no text still ends a run of BYTE pieces, but not half a character of others.
@@ -456,7 +460,7 @@ class StreamDecoder(_Stream):
     def _give_up(self) -> str:
         """The text of the bytes that waited, which turn out not to be a character."""
         held, self._held, self._in_run = self._held, b"", False
-        return held.decode(errors="replace") if self._in_parts else "\ufffd" * len(held)
+        return held.decode(errors="replace") if self._replaces_as_python else "\ufffd" * len(held)
 
 
 def _single(ids: Ids) -> int | None:
@@ -470,10 +474,10 @@ def _single(ids: Ids) -> int | None:
 
 
 @lru_cache(4096)
-def _next(data: bytes, in_parts: bool) -> tuple[str, bytes]:
+def _next(data: bytes, as_python: bool) -> tuple[str, bytes]:
     """The text of bytes, and the bytes that wait. (Cached, because invalid bytes are slow to decode.)
 
-    `in_parts`: an incomplete character becomes one U+FFFD, as in Python, instead of one for each byte.
+    `as_python`: an incomplete character becomes one U+FFFD, as in Python, instead of one for each byte.
     """
-    text, used = utf_8_decode(data, "replace", False) if in_parts else certain(data)
+    text, used = utf_8_decode(data, "replace", False) if as_python else certain(data)
     return text, data[used:]

@@ -49,7 +49,7 @@ _has_numpy = False
 if TYPE_CHECKING:
     Self = TypeVar("Self", bound="Tokenizer")
 else:
-    Self = TypeVar("Self")  # (The name of a class would be compiled: see `options`.)
+    Self = TypeVar("Self")  # (A bound given by name would be compiled, which takes time: see `options`.)
 
 
 class Tokenizer:
@@ -73,13 +73,14 @@ class Tokenizer:
     _bound: Mapping[str, Any]
     _plans: Plans
     _encoder: Engine | SpecialEncoder | None
-    """The encoder of calls without options: the engine, unless every text is searched for tokens. None if
-    options are bound."""
+    """The encoder of calls without options: the engine, or a SpecialEncoder if every text is searched for
+    tokens. None if options are bound."""
     _decoder: Engine | SpecialDecoder | None
     """The decoder of calls with a list of ids and no options. None if options are bound."""
 
     if not TYPE_CHECKING:  # so that type checkers still report wrong names
-        # All at once, before the class is made: adding them to it one by one took four times as long.
+        # The names of methods in other libraries: using one raises an error that says what to use instead.
+        # They are added all at once, before the class is made: one by one took four times as long.
         vars().update(elsewhere())
 
     # --- Construction -----------------------------------------------------------------------------
@@ -191,7 +192,8 @@ class Tokenizer:
         """
         encoder = self._encoder
         if type(text) is str and threads == 1 and not options and _has_numpy and encoder is not None:
-            return encoder.encode_array(text, threads)  # (The checks below take as long as four ids.)
+            # (The checks below take as long as encoding four ids.)
+            return encoder.encode_array(text, threads)
         _import_numpy()
         text = checked_text(text, "encode_array")
         plan = self._plans.encode(options, "encode_array")
@@ -287,7 +289,7 @@ class Tokenizer:
         unit: Unit | None = None,
         **options: Unpack[EncodeOptions],
     ) -> Shown:
-        """The tokens of a text, drawn for a terminal and for a notebook: at most `limit` of them, None: all.
+        """The tokens of a text, drawn for a terminal and for a notebook: at most `limit` (None: all of them).
 
         >>> print(Tokenizer("tokenizer.model").show("Hello world"))
         ▁Hello│▁world
@@ -325,7 +327,7 @@ class Tokenizer:
         return calls.count_batch(plan, checked, threads_for(checked, threads))
 
     def normalize(self, text: AnyText) -> AnyText:
-        """The text as it is cut into pieces, `▁Hello▁world`: `str` for `str`, `bytes` for `bytes`."""
+        """The text as it is before it is cut into pieces (`▁Hello▁world`): str for str, bytes for bytes."""
         given: Any = text if type(text) is str else checked_text(text, "normalize")
         normalized: AnyText = self._engine.normalize(given)
         return normalized
@@ -368,9 +370,9 @@ class Tokenizer:
 
     @described(ENCODE)
     def completions(self, text: Text, **options: Unpack[EncodeOptions]) -> Completions:
-        """Which last ids of a prompt could change with what follows, and what may come instead.
+        """Which last ids of a prompt could change with the text that follows, and what may replace them.
 
-        This is for token healing: take the unstable ids back, and go on with one of `next_ids`.
+        This is for token healing: take back the unstable ids, and continue with one of `next_ids`.
 
         >>> end = Tokenizer("tokenizer.model").completions("The address is http:")
         >>> end.ids, end.unstable, end.rest, len(end.next_ids)
@@ -471,7 +473,7 @@ class Tokenizer:
 
     @property
     def file_options(self) -> FileOptions:
-        """The options of encoding that the file asks for, for `using`; loading alone never applies them.
+        """The encoding options that the file asks for. Loading does not apply them; give them to `using`.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").using(add_bos=True).save("asks.model")
@@ -485,7 +487,7 @@ class Tokenizer:
 
     @property
     def token_roles(self) -> Mapping[str, str]:
-        """Which token has which part ("mask", "eot", ...), as far as the file says more than the model."""
+        """The tokens that the file names for roles ("mask", "eot", ...), beside those that the model says."""
         return MappingProxyType(dict(self._facts.carried.roles))
 
     @property
@@ -523,7 +525,7 @@ class Tokenizer:
 
     @property
     def pad_id(self) -> int | None:
-        """The id of the piece that fills a batch, or None if the model has none."""
+        """The id of the piece that pads a batch, or None if the model has none."""
         return self._facts.special_ids[3]
 
     def inspect(self, *, sample: str | None = None) -> Inspection:
@@ -547,7 +549,7 @@ class Tokenizer:
         return lint(self._facts, texts, embeddings)
 
     def witness(self, piece: str | bytes | SupportsIndex) -> str | None:
-        r"""A short text that yields a piece, given by its text or id; None if none does, or was found.
+        r"""A short text that yields a piece, given by its text or id; None if none does, or none was found.
 
         >>> import cpbpe
         >>> tok = cpbpe.load("tokenizer.model")
@@ -583,10 +585,10 @@ class Tokenizer:
         return self._facts.file
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, or what the end of the path means: `.json`, `.gguf`, ..., a slash: a folder.
+        """Write the model file; if the path ends in .json, .gguf, ... or a slash (a folder), that format.
 
-        An existing file is replaced at once, never half written; its mode stays. The options bound by `using`
-        are what the file asks for, see `file_options`.
+        An existing file is replaced in one step, so it is never half written; its mode stays. The file asks
+        for the options that `using` has bound, see `file_options`.
         """
         with importing:
             from cpbpe.tokenizer.converting import save
@@ -665,14 +667,14 @@ def load(
     """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
 
     Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin, `.vocab`, `.tiktoken`, GPT-2's
-    vocab.json with merges.txt, and minbpe's `.model`, see docs/formats.md. Of a folder, what the other files
+    vocab.json with merges.txt, and minbpe's `.model`, see docs/formats.md. In a folder, what the other files
     say about tokens is read, too.
 
     A file of ranks (`.tiktoken`) does not say by which `pattern` texts are cut, nor which `special_tokens`
-    there are, with their ids. Both are known of the well-known files, and given for others. The pattern is a
-    regular expression or the name of a published one ("gpt2", "cl100k", "o200k", "llama3", "qwen2",
-    "tekken"); "" leaves a text whole. For vocab.json with merges.txt it is GPT-2's, unless it is given. A
-    GGUF file of a byte-level model names it; it can be given for names that are not known.
+    there are, with their ids. For well-known files cpbpe knows both; for others, give them here. The pattern
+    is a regular expression or the name of a published one ("gpt2", "cl100k", "o200k", "llama3", "qwen2",
+    "tekken"); "" leaves a text whole. For vocab.json with merges.txt it is GPT-2's, unless another is given.
+    A GGUF file of a byte-level model names its pattern; give the pattern if cpbpe does not know the name.
 
     >>> load("tokenizer.model").vocab_size
     32000
@@ -697,7 +699,7 @@ def _unchanging(value: Any) -> Any:
 
 def _import_numpy() -> None:
     global _has_numpy
-    if not _has_numpy:  # (To import it again would take as long as four ids.)
+    if not _has_numpy:  # (Importing it again would take as long as encoding four ids.)
         with importing:
             import numpy as np  # noqa: F401
         _has_numpy = True

@@ -1,4 +1,4 @@
-"""`cpbpe.compare`: every text with every model, and probes: built-in texts, each for one question."""
+"""`cpbpe.compare`: what texts cost with several models, and probes: built-in texts for one question each."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def compare(
 
 
 def names_of(models: list[Any]) -> dict[str, Any]:
-    """Models by name: that of the file; if several have it, the path, and a number if that is not unique."""
+    """Models by name: the name of the file; its path if several have that name; then, a number is added."""
     short = [name_of(model) for model in models]
     found: dict[str, Any] = {}
     for model, name in zip(models, short, strict=True):
@@ -337,6 +337,7 @@ def indented(step: str) -> str:
     >>> indented("\t").splitlines()[2]
     '\tfor row in rows:'
     """
+    # Each > at the beginning of a line becomes a NUL, and then a step. (`value > limit` has a > as well.)
     return _CODE.replace(">>", "\0\0").replace("\0>", "\0\0").replace("\n>", "\n\0").replace("\0", step)
 
 

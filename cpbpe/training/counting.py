@@ -100,9 +100,9 @@ class CountSetup:
         return different
 
     def serving(self, wanted: CountSetup) -> CountSetup:
-        """The wanted setup, but with the order of words if these counts record it.
+        """The wanted setup as these counts can serve it: with the order of words, if they record it.
 
-        Counts that record the order can be used with both rules for ties.
+        Counts that record that order can be used with both rules for ties.
         """
         if isinstance(self.spec, ByteCountSpec) and isinstance(wanted.spec, ByteCountSpec):
             return replace(
@@ -200,15 +200,15 @@ class Counting:
                 raise TrainingError(f"{named('pattern')}: {error}") from None
             raise
         spec = setup.spec
-        self._longest = spec.max_sentence_length if isinstance(spec, CountSpec) else 0
-        self._reserved = isinstance(spec, CountSpec) and spec.skip_reserved
+        self._max_length = spec.max_sentence_length if isinstance(spec, CountSpec) else 0
+        self._skips_reserved = isinstance(spec, CountSpec) and spec.skip_reserved
         self._pretokenizer: Pretokenizer | None = getattr(options, "pretokenizer", None)
-        self._inconsistent = getattr(options, "allow_inconsistent_pretokenization", False)
+        self._allows_inconsistent = getattr(options, "allow_inconsistent_pretokenization", False)
         self._threads = threads
         self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it is
-        self._counted = 0
+        self._counted = 0  # sentences in earlier blocks
         self._broken_before = 0  # sentences that are not valid UTF-8, in earlier blocks
-        self._left_away = 0  # bytes of too long lines that were dropped from their blocks
+        self._dropped_bytes = 0  # bytes of too long lines that blocks do not contain
         self.broken = Broken("text" if spec.byte_level and not setup.split_lines else "line", spec.byte_level)
         """The sentences that are not valid UTF-8."""
         self._sample = None
@@ -230,7 +230,8 @@ class Counting:
             self.count(block)
             return True
         sentences = block.as_sentences()
-        if block.lines is None or not is_valid_utf8(block.lines):  # (no counter sees all of the block)
+        # The counter sees only the chosen sentences, so sentences that are not valid UTF-8 are counted here.
+        if block.lines is None or not is_valid_utf8(block.lines):
             broken = sum(not is_valid_utf8(sentence) for sentence in sentences)
             if broken:
                 self.broken.add(block, broken)
@@ -238,8 +239,8 @@ class Counting:
             size = len(sentence) + (block.left_away if index == 0 else 0)
             self._sentences += 1
             self._bytes += size
-            reason = skip_reason(sentence, self._longest)
-            if reason is not None and (reason != "reserved" or self._reserved):
+            reason = skip_reason(sentence, self._max_length)
+            if reason is not None and (reason != "reserved" or self._skips_reserved):
                 skipped = self._skipped.get(reason, LeftOut())
                 examples = skipped.examples
                 if len(examples) < EXAMPLES:
@@ -279,10 +280,11 @@ class Counting:
             self.counter.add_block(block.lines, self._threads)
         else:
             self.counter.add(block.sentences, block.counts, self._threads)
-        self._left_away += block.left_away
+        self._dropped_bytes += block.left_away
         tallies = self.counter.tallies()
         if block.lines and not block.keep_newlines:
-            # Counting newlines again in Python would take a tenth of the time that counting the words takes.
+            # Each line is a sentence, so the tallies say how many newlines the block has. (Counting these
+            # again in Python would take a tenth of the time that counting the words takes.)
             block.newlines = tallies.sentences - self._counted - (not block.lines.endswith(b"\n"))
         if tallies.broken > self._broken_before and block.name != _SAMPLED:
             self.broken.add(block, tallies.broken - self._broken_before)
@@ -299,7 +301,7 @@ class Counting:
         left_out = {
             reason: LeftOut(
                 skipped.sentences,
-                skipped.size + (self._left_away if reason == "too_long" else 0),
+                skipped.size + (self._dropped_bytes if reason == "too_long" else 0),
                 tuple(
                     Example(self._places.get((reason, index), ""), text.decode(errors="replace"))
                     for index, (_, text) in enumerate(skipped.examples)
@@ -308,7 +310,7 @@ class Counting:
             for reason, skipped in tallies.skipped.items()
             if skipped.sentences
         }
-        counted = Reading(tallies.sentences, tallies.size + self._left_away, left_out)
+        counted = Reading(tallies.sentences, tallies.size + self._dropped_bytes, left_out)
         if self._sample is None:
             return counted
         sampling = Reading(
@@ -347,7 +349,7 @@ class Counting:
             raise TypeError(
                 f"the pretokenizer must return a list of str; it returned {what!r:.60} for {where()}"
             )
-        if not self._inconsistent and "".join(chunks) != text:
+        if not self._allows_inconsistent and "".join(chunks) != text:
             raise TrainingError(
                 f"the chunks of the pretokenizer do not join to the text for {where()}: "
                 f"{chunks!r:.80} for {text!r:.60}; "

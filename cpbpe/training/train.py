@@ -78,7 +78,7 @@ def train(
     """
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     reading_options = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
-    # (Before any reading: files of rules may hold errors.)
+    # (Before the corpus is read, because files of rules may hold errors.)
     family = family_of(complete_options(preset, changes))
     with Display(progress) as display:
         if isinstance(source, WordCounts):
@@ -117,7 +117,7 @@ def train_on_corpus(
 def train_on_counts(
     counts: WordCounts, family: Family, threads: int | None, display: Display, clock: Clock
 ) -> TrainingResult:
-    """Learn from counts that fit the options, and put the model together."""
+    """Learn from counts, which were made with the same options, and put the model together."""
     # 1. The merges.
     options = family.options
     if not len(counts):

@@ -166,7 +166,8 @@ class WordCounts:
             reading = reading + other.reading
         if not others:
             return self
-        # Where words were first seen, if recorded: the texts of each part come after those of earlier parts.
+        # If it is recorded in which order words were first seen, those of each part come after earlier ones.
+        # (`in_order` has numbered the words of each part from 0.)
         parts = [self.words]
         for other in others:
             parts.append(after(other.words, sum(map(len, parts))))
@@ -282,7 +283,7 @@ class _Checked:
 
 
 def warn(texts: Iterable[str]) -> None:
-    """Warn the caller of `train` or `build` about problems of the corpus. Not everybody reads reports."""
+    """Warn the caller of `train` or `build` about problems of the corpus, for those who read no reports."""
     for text in texts:
         warnings.warn(text, stacklevel=3)
 
@@ -304,7 +305,8 @@ def no_overflow() -> Iterator[None]:
 def in_order(words: Words) -> Words:
     """The words, numbered 0, 1, 2 ... in the order in which they were first seen.
 
-    Equal texts then give equal counts. Words without that order are returned as they are.
+    The places themselves depend on how the corpus was counted; the numbers do not, so counts of equal texts
+    are equal. Words without that order are returned as they are.
     """
     if not words.firsts:
         return words
@@ -317,7 +319,7 @@ def in_order(words: Words) -> Words:
 
 
 def after(words: Words, others: int) -> Words:
-    """The words as if their text came after a text with this many other words."""
+    """The words as if they had been seen after this many other words."""
     if not words.firsts:
         return words
     with importing:

@@ -25,7 +25,7 @@ use crate::values::{
 /// An object, or None.
 pub type Maybe<'py, T> = PyResult<Option<Bound<'py, T>>>;
 
-/// Longer texts are not written in wide characters, which take four times the memory.
+/// Up to this length, ASCII is normalized by `escaped_string`, which is fast, but takes four times the memory.
 const MAX_WIDE: usize = 1 << 16;
 
 /// What to put around ids, as Python passes it: the id in front, the id at the end, and whether the ids between them
@@ -52,7 +52,7 @@ pub struct Engine {
     pub ints: Arc<Ints>,
     /// Python's objects for the pieces.
     pub pieces: Arc<Pieces>,
-    /// Its variants, each of which is kept once it is made; see `variant`.
+    /// Its variants, each of which is kept once it is made. `variant` numbers the combinations of options.
     variants: [OnceLock<Py<Engine>>; 12],
 }
 

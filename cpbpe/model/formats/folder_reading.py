@@ -2,12 +2,12 @@
 
 Where several files say the same thing, precedence is as in versions 4 and 5. Tokens come from
 `added_tokens_decoder` in tokenizer_config.json, or, if it has none, from special_tokens_map.json and
-added_tokens.json. A tokenizer.json adds its own tokens. Whether bos and eos go around texts, a tokenizer.json
-decides first, as in transformers 5. Chat templates come from files named .jinja; if there are any, all others
-are ignored.
+added_tokens.json. A tokenizer.json adds its own tokens. What it says about bos and eos around texts comes
+before what tokenizer_config.json says, as in transformers 5. Chat templates come from files named .jinja; if
+there are any, all others are ignored.
 
-`cpbpe.tokenizer.folders` combines the model with what is said here, because for that one has to know which
-tokens are pieces. `folder_writing` writes all files of a folder.
+`cpbpe.tokenizer.folders` combines the model with what these files say, because for that one has to know
+which tokens are pieces. `folder_writing` writes all files of a folder.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ _KNOWN = {
     *("special_tokens_map_file", "tokenizer_file", "vocab_file", "is_local", "local_files_only", "use_fast"),
     *("transformers_version", "_commit_hash", "name_or_path"),
 }
-"""The members that are kept, and those that say nothing about tokens."""
+"""The members that are read, and those that say nothing about tokens: none of them needs a note."""
 _DEFAULTS = {
     **dict.fromkeys(("clean_up_tokenization_spaces", "spaces_between_special_tokens"), False),
     **dict.fromkeys(("use_default_system_prompt", "split_special_tokens"), False),
     **dict.fromkeys(("padding_side", "truncation_side"), "right"),
     "init_inputs": [],
 }
-"""Members with the values that change nothing."""
+"""Members that need no note if they have these values, which change nothing."""
 _MOST_DIGITS = 10
+"""No id has more digits than this."""
 _HUGE = 10**15
 """Lengths above this mean that there is no limit."""
 
@@ -401,9 +402,9 @@ def _members(text: str) -> dict[str, Any]:
 
 
 def _after(text: str, at: int, mark: str) -> int:
-    """Return where the part after a mark begins, which must come next; space is passed over.
+    """Return where the part after a mark begins. The mark must come next; space around it is skipped.
 
-    If something else comes next, the error is no JSONDecodeError, because the file has not been cut off.
+    If something else comes next, the error is a plain ValueError, because the file has not been cut off.
     """
     at = _after_space(text, at)
     if not text.startswith(mark, at):

@@ -323,10 +323,10 @@ class ByteLevelEngine(ReferenceEngine):
     def symbols(self, text: bytes) -> list[list[bytes]]:
         """The bytes of each chunk of a text, which is UTF-8.
 
-        They are the matches of the pattern that are not empty. The published patterns match all of every
-        text. If another pattern leaves text out between two matches, that text is a chunk as well, so that
-        nothing is lost. (tiktoken drops it.) A model may have several patterns, each of which cuts the chunks
-        of the one before, as if they were texts.
+        The chunks are the matches of the pattern that are not empty. The published patterns match all of
+        every text. If another pattern leaves text out between two matches, that text is a chunk as well, so
+        that nothing is lost. (tiktoken drops it.) A model may have several patterns, each of which cuts the
+        chunks of the one before, as if they were texts.
         """
         splitter = self.spec.splitter
         chunks = [text.decode()] if text else []
@@ -365,7 +365,7 @@ class ByteLevelEngine(ReferenceEngine):
     ) -> list[tuple[bytes, int]]:
         """The result for one chunk.
 
-        With `dropout`, a chunk that is a piece is still taken whole if sampling yields the same symbols as
+        With `dropout`, a chunk that is a piece is taken whole only if sampling yields the same symbols as
         merging without skips.
         """
         text = b"".join(chunk)

@@ -75,7 +75,7 @@ pub struct Cache {
     pub era: u32,
 }
 
-/// The lines of a cache.
+/// Where the lines of a cache are: what `prefetch` needs.
 #[derive(Clone, Copy)]
 pub struct Homes<'a> {
     cells: &'a [u64],
@@ -94,7 +94,7 @@ impl Homes<'_> {
 pub struct BatchLookup {
     /// What is known about each chunk.
     pub entries: [PackedIds; BATCH],
-    /// The numbers of the chunks that are not done yet.
+    /// The numbers of the chunks that `find_rest` has to look at.
     rest: [u16; BATCH],
     /// How many of them there are.
     rest_count: usize,
@@ -169,13 +169,13 @@ impl Cache {
         unsafe { &*self.cells.as_ptr().add(at).cast() }
     }
 
-    /// What is needed to ask for memory. (A copy stays in registers, because no store can have changed it.)
+    /// What is needed to prefetch lines. (It is a copy, so that it stays in registers: no store can have changed it.)
     #[inline(always)]
     pub fn homes(&self) -> Homes<'_> {
         Homes { cells: &self.cells[self.first..], lines: self.lines }
     }
 
-    /// The ids of the chunk, if they are remembered.
+    /// The entry of a chunk, `ABSENT` if its ids are not remembered.
     pub fn get(&self, key: Key) -> PackedIds {
         let home = self.line(key.hash);
         match look(Plain, home, key) {
@@ -233,8 +233,8 @@ impl Cache {
         }
     }
 
-    /// Append the ids of words to `out`, and before each those of its singles, up to the first word that is absent or
-    /// has to be compared. Returns how many words were appended.
+    /// Append to `out` the ids of words, and before those of each word the ids of its singles. Stop at the first word
+    /// that is absent or has to be compared. Returns how many words were appended.
     ///
     /// # Safety
     /// `out` must have room for all their ids and `ROOM + STEP` more. All singles, and `STEP` more, must be in the source.
@@ -343,8 +343,8 @@ impl Cache {
     }
 
     /// Remember the ids of a chunk, if there is memory for it. `fused`: the id of the UNKNOWN piece, if neighbouring
-    /// ones become one. An entry that begins or ends with this id is marked as one to be compared, which makes
-    /// `append_many` stop there.
+    /// UNKNOWN pieces become one. An entry that begins or ends with this id is marked as one to be compared, which
+    /// makes `append_many` stop there.
     pub fn put(&mut self, key: Key, chunk: &[u8], ids: &[u32], fused: Option<u32>) {
         if key.length() == TOO_LONG {
             return;

@@ -2,7 +2,8 @@
 //!
 //! Text is processed in batches, and each batch in simple steps over all its words (chunks of several bytes): cut, make
 //! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
-//! Chunks of one byte need none of this: see `cut/words.rs`.
+//! Chunks of one byte, the singles, need none of this: see `cut/words.rs`. (Some batches are cut by characters; then a
+//! single is a chunk of one character.)
 //!
 //! Only the source of the words differs (`WordSource`): compact text is cut where nothing can merge; with a byte-level
 //! vocabulary, a pattern cuts the text. Everything else is the same.
@@ -100,7 +101,8 @@ struct Pending<W> {
 }
 
 impl<W: Default> Pending<W> {
-    /// No words. (By a call, so that the calls that find some on the heap need no room for them on the stack.)
+    /// Allocate empty batches. (In a function of its own, so that calls for which there are batches already need no
+    /// room on the stack for new ones.)
     #[cold]
     #[inline(never)]
     fn new() -> Box<Pending<W>> {
@@ -124,8 +126,8 @@ impl<W: Default> Default for Batch<W> {
 /// Cuts a text into words, batch by batch.
 trait WordSource: Sized {
     type Words: WordBatch;
-    /// Whether to go on is checked once in this many batches. They take at most a millisecond, even if nothing in them
-    /// is known.
+    /// `check` is called once in this many batches. They take at most a millisecond, even if the cache has none of
+    /// their words.
     const CHECK_BATCHES: usize;
     /// The vector instructions, if they are to be used.
     fn vector(&self) -> Option<Vector>;
@@ -141,8 +143,8 @@ trait WordSource: Sized {
         batch: &Batch<Self::Words>,
         lookup: &mut BatchLookup,
     ) -> Result<(), Halt>;
-    /// Merge a new chunk, and leave its ids in `encoder.chunk`. Returns whether to remember it now, and not only when
-    /// it comes for the second time.
+    /// Merge a new chunk, and leave its ids in `encoder.chunk`. Returns true if the cache is to remember it now, false
+    /// if only when it comes for the second time.
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt>;
 }
 
@@ -150,7 +152,7 @@ trait WordSource: Sized {
 struct Encoder<'a, S, O> {
     vocab: &'a Vocab,
     source: S,
-    /// Tells whether to go on.
+    /// An error if the work is to end, as after Ctrl-C.
     check: Check<'a>,
     cache: &'a mut Cache,
     chunk: &'a mut Vec<u32>,
@@ -234,7 +236,7 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
             let era = self.cache.era;
             self.append_one(keys[at], words.word(text, at), lookup.entries[at])?;
             if self.cache.era != era {
-                // The cache was emptied in the meantime, so these entries are out of date.
+                // The cache has been emptied, so these entries are out of date.
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
@@ -305,7 +307,8 @@ impl WordSource for Cutter<'_> {
                 encoder.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..]));
                 encoder.append_words(text, batch, lookup, Ids::<SOME>(&ids[1..]))
             } else if machine.vector().is_some() {
-                // (They begin in the batch, or with the byte before it. If there are none, their place means nothing.)
+                // (They begin in the batch, or with the byte before it. If there are none, `singles_begin` means
+                // nothing.)
                 let first = Ids::<FEW>(&words.ids[(words.singles_begin + FIRST).saturating_sub(words.first)..]);
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
                 encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[FIRST..]))
@@ -358,8 +361,8 @@ pub fn encode_compact<O: Output>(
             (head, tail) = if first <= last { (first, last) } else { (head, tail) };
         }
     }
-    // 2. Encode the parts. (In a closure, the encoder would be built from variables in memory: that took a fifth of the
-    //    time of a short text.)
+    // 2. Encode the parts. (If a closure did this, the encoder would be built from variables in memory: that took a
+    //    fifth of the time of a short text.)
     let mut at = 0;
     while at < text.len() {
         let begin = at;
@@ -475,6 +478,7 @@ fn append_parts(
     for part in Parts::new(unkeyed, vocab.user_defined_compact.walk(text), text, check) {
         let Part { begin, end, is_key } = part?;
         let part = &text[begin..end];
+        // 1. The id of a single byte is in a table, and a user-defined piece is never merged.
         if let (&[byte], None) = (part, &singles.looked_up) {
             out.try_push(singles.ids[usize::from(byte)])?;
             continue;
@@ -484,7 +488,7 @@ fn append_parts(
             out.extend(vocab.find(part));
             continue;
         }
-        // 1. Look it up. Unknown symbols on both sides of a cut are one.
+        // 2. Look up any other part. Unknown symbols on both sides of a cut are one.
         let before = out.len();
         let continues = fused.is_some() && out.last().copied() == fused;
         let looked_up = part.len() < text.len() && part.len() > utf8::length_by_first(part[0]);
@@ -498,7 +502,7 @@ fn append_parts(
                 continue;
             }
         }
-        // 2. Merge it if it is new.
+        // 3. Merge it if it is new.
         merge_chunk(vocab, part, check, &mut IdSink { vocab, text: part, compact: true, out })?;
         if looked_up && text.len() > MAX_CHUNK && !continues {
             cache.put(key, part, &out[before..], fused);

@@ -16,9 +16,9 @@ use crate::text::Origins;
 use crate::vocab::{Columns, Vocab};
 use crate::watch::{Check, NO_CHECK};
 
-/// How many scratches are kept for later calls. Further concurrent calls make their own, and drop it afterwards.
+/// How many scratches of concurrent calls are kept. Further calls make their own, and drop it afterwards.
 const SPARE: usize = 8;
-/// A result larger than this is not kept.
+/// A buffer that is larger than this is not kept.
 const MAX_KEPT: usize = 1 << 20;
 
 /// A text, and whether it is known to be UTF-8.
@@ -443,7 +443,7 @@ impl Engine {
         Ok(ids)
     }
 
-    /// The same as `origins`, but every character is looked at. Tests compare with this.
+    /// The same as `origins`, but character by character, without shortcuts. Tests compare with this.
     #[doc(hidden)]
     pub fn origins_slowly(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<usize>), Halt> {
         self.normalizer.normalize_slowly(text)
@@ -480,7 +480,7 @@ impl Engine {
         ids: &mut Vec<u32>,
     ) -> Result<(), Halt> {
         if self.vocab.fused.is_some() {
-            // An unknown symbol must not become one with an unknown symbol at the end of the text before.
+            // An unknown symbol must not be fused with an unknown symbol at the end of the text before.
             self.encode_between((text, valid), None, ends, check, scratch)?;
             ids.try_extend(&scratch.ids)?;
             return Ok(());
@@ -526,9 +526,9 @@ impl Engine {
 
 // --- Normalizing ---------------------------------------------------------------------------------
 //
-// The normalized form of texts, for those who ask for it.
+// The normalized form of texts, for callers that ask for it.
 
-/// Whether to go on is checked once in this many bytes.
+/// `check` is called once in this many bytes.
 const CHECK_BYTES: usize = 1 << 16;
 
 impl Engine {
@@ -587,7 +587,7 @@ impl Engine {
         Ok(normalized)
     }
 
-    /// The same with a space for each U+2581. `None` if the two would no longer be told apart.
+    /// The same with a space for each U+2581. `None` if a space could then stand for either of the two.
     pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
         if !self.direct || !self.vocab.swapped {
             return Ok(None);

@@ -162,6 +162,7 @@ class _Vocabulary:
                 "model.unk_token is missing: tokenizers leaves out unknown characters, and SentencePiece "
                 "never does"
             )
+        # (Only ASCII matters here, because other bytes are no characters by themselves.)
         missing = {chr(int(byte[3:5], 16)): byte for byte in _BYTES - vocab.keys() if byte < "<0x80>"}
         self.bytes = missing if missing.keys() <= vocab.keys() else {}
         """The names of BYTE pieces that the vocabulary lacks, by the one-character tokens that stand for
@@ -219,11 +220,11 @@ class _Vocabulary:
         rows = self.rows
         ranks = ranks_of((text for text, _ in rows), self.pairs)
         normal = {text for text, type in rows if type == PieceType.NORMAL}
-        self._refuse_made(ranks)
+        self._note_other_merges(ranks)
         order = sorted((text for text in ranks if text in normal), key=ranks.__getitem__)
         places = {text: place for place, text in enumerate(order)}
         rest = {text: len(order) for text in normal if text not in places and len(text) > 1}
-        never = pairs_that_make(rest, by_text({**places, **rest}))
+        made_by_scores = pairs_that_make(rest, by_text({**places, **rest}))
         # 2. Scores and types.
         last = len(order)
         scores, types = [], []
@@ -235,14 +236,14 @@ class _Vocabulary:
             else:
                 score = 0
             scores.append(-float(score))
-            types.append(PieceType.UNUSED if type == PieceType.NORMAL and text in never else type)
+            types.append(PieceType.UNUSED if type == PieceType.NORMAL and text in made_by_scores else type)
         return Pieces.of_lists([text.encode() for text, _ in rows], scores, types)
 
-    def _refuse_made(self, ranks: dict[str, float]) -> None:
-        """Collect the tokens that only the other library makes by merging, or takes whole."""
-        never = {text for text, type in self.rows if type in (PieceType.UNKNOWN, PieceType.BYTE)}
-        made = [text for text in never if text in ranks]
-        made += [x + y for x, y in self.pairs if x in never or y in never]
+    def _note_other_merges(self, ranks: dict[str, float]) -> None:
+        """Collect, as differences and suspects, the tokens that only `tokenizers` makes or takes whole."""
+        unmergeable = {text for text, type in self.rows if type in (PieceType.UNKNOWN, PieceType.BYTE)}
+        made = [text for text in unmergeable if text in ranks]
+        made += [x + y for x, y in self.pairs if x in unmergeable or y in unmergeable]
         if made:
             made = sorted({*made}, key=shortest_first)
             self.suspects.append(Suspect(f"merges make {made[0]!r}, or use it", tuple(made[:_TRIED])))
@@ -259,7 +260,7 @@ class _Vocabulary:
                 for text, type in self.rows
                 if len(text) > 1
                 and type not in (PieceType.CONTROL, PieceType.USER_DEFINED)
-                and (text not in ranks or text in never)
+                and (text not in ranks or text in unmergeable)
             ]
             reason = "a text that is a token is not merged (ignore_merges)"
             self.suspects.append(Suspect(reason, tuple(texts), is_certain=False))
@@ -281,7 +282,10 @@ def _checked_vocab(vocab: Json) -> dict[str, int]:
 
 
 def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> dict[Pair, float]:
-    """Return the ranks of pairs. A pair that is listed twice has the rank of the last, as in the library."""
+    """Return the ranks of pairs. A pair that is listed twice has the rank of the last, as in the library.
+
+    `splits`: whether texts are cut before spaces, so that a pair with a space on the right never merges.
+    """
     ranks: dict[Pair, float] = {}
     for place, merge in enumerate(merges):
         if type(merge) is not type(merges[0]):
