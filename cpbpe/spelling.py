@@ -15,10 +15,10 @@ from contextvars import ContextVar
 
 
 class Spelling:
-    """Python's spelling."""
+    """How Python code spells options. The command has a subclass of this."""
 
     def name(self, option: str) -> str:
-        """An option."""
+        """The name of an option."""
         return option
 
     def given(self, option: str, value: object) -> str:
@@ -36,6 +36,7 @@ class Spelling:
 
 _SPELLING = ContextVar("spelling", default=Spelling())  # noqa: B039  # a Spelling has no state
 _MARKED = re.compile(r"`(\w+)(?:=(True|False))?`")
+"""An option in backquotes, perhaps with a value."""
 
 
 def named(option: str) -> str:
@@ -71,7 +72,7 @@ def advised(python: str, command: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """A text in which options in backquotes are spelled. (Tables are written before the spelling is known.)
+    """A text with its backquoted options spelled. (Tables of texts are written before the spelling is known.)
 
     >>> spelled("it needs `byte_fallback=True`")
     'it needs byte_fallback=True'
@@ -84,12 +85,12 @@ def spelled(text: str) -> str:
 
 @contextmanager
 def spelled_as(spelling: Spelling) -> Iterator[None]:
-    """Messages that are written inside this context spell options in this way."""
-    before = _SPELLING.set(spelling)
+    """A context in which messages spell options as `spelling` does."""
+    token = _SPELLING.set(spelling)
     try:
         yield
     finally:
-        _SPELLING.reset(before)
+        _SPELLING.reset(token)
 
 
 def counted(number: int, noun: str) -> str:

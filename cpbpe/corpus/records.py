@@ -25,7 +25,7 @@ Records = tuple[list[bytes | None], list[int]]
 Column = Any
 """A pyarrow array of large_binary rather than of str, so that it can hold invalid UTF-8, as files can."""
 Columns = Iterator[tuple[Column, int]]
-"""Texts, and how much of the file has been read, in thousandths."""
+"""Batches of texts, each with how much of the file has been read by then, in thousandths."""
 
 _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
 
@@ -184,7 +184,7 @@ def _plain(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    # The limit is that of the process. It stays raised, because another thread may be reading, too.
+    # The limit holds for the whole process. It stays raised, because another thread may be reading, too.
     csv.field_size_limit((1 << 31) - 1 if sys.platform == "win32" else sys.maxsize)
     reader = csv.reader(lines, strict=True)
     while True:
@@ -203,8 +203,8 @@ def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 # --- Parquet and Arrow -------------------------------------------------------------------------------
 
 _ROWS = 4096
-"""The most rows that are read at a time, because their size is known only afterwards."""
-_FILE = b"ARROW1\0\0"
+"""The most rows that are read at a time. (Their size is only known after reading them.)"""
+_FILE_MAGIC = b"ARROW1\0\0"
 """How an Arrow file begins. Anything else is read as a stream."""
 
 
@@ -240,7 +240,7 @@ def read_arrow(path: str, column: str | int) -> Columns:
     row = 0
     with _errors_named(path, "Arrow file", lambda: row):
         with open(path, "rb") as opened:
-            is_file = opened.read(len(_FILE)) == _FILE
+            is_file = opened.read(len(_FILE_MAGIC)) == _FILE_MAGIC
             size = opened.seek(0, 2)
         # The file is mapped, not read, and batches are sliced, because a batch can be as large as the file.
         with pyarrow.memory_map(path) as mapped:
@@ -377,7 +377,9 @@ def as_lines(column: Column) -> tuple[bytes, list[int] | None]:
 
 
 def as_a_line_each(column: Column) -> bytes | None:
-    r"""Texts, none of them null, as one line each, without line breaks at their ends; None if one has others.
+    r"""Return texts as one line each, without line breaks at their ends; None if one has a break elsewhere.
+
+    No text may be null.
 
     >>> import pyarrow
     >>> as_a_line_each(pyarrow.array([b"a", b"", b"\rb\r\n\n"], pyarrow.large_binary()))
@@ -389,7 +391,7 @@ def as_a_line_each(column: Column) -> bytes | None:
         from pyarrow import compute
     lines = _joined(column)
     if lines.count(b"\n") != len(column) or b"\r\n" in lines:
-        # The texts need not be UTF-8, and nothing here checks that they are.
+        # (Only strings can be trimmed. The texts need not be UTF-8, and nothing here checks that they are.)
         strings = column.view(pyarrow.large_string())
         stripped = compute.ascii_rtrim(strings, characters="\r\n").view(pyarrow.large_binary())
         lines = _joined(stripped)
@@ -405,6 +407,7 @@ def _joined(texts: Column) -> bytes:
         return b""
     ended = compute.ends_with(texts, b"\n")
     texts = compute.if_else(ended, compute.binary_slice(texts, 0, -1), texts)
+    # (What is joined are the texts of a list, so all of them are put into one list.)
     one = pyarrow.ListArray.from_arrays(pyarrow.array([0, len(texts)], pyarrow.int32()), texts)
     newline = pyarrow.scalar(b"\n", pyarrow.large_binary())
     return b"".join([compute.binary_join(one, newline)[0].as_buffer(), b"\n"])

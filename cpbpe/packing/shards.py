@@ -139,7 +139,7 @@ class Shard:
         self._spool = spool
         self._created: dict[str, Checked] = {}
         self._files = ExitStack()
-        self._taken: dict[str, tuple[int, int]] = {}
+        self._taken: dict[str, tuple[int, int]] = {}  # the sizes and CRCs of the files of ids
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all documents, in chunks."""
@@ -166,14 +166,14 @@ class Split:
     """The shards of one split, of which one is being written."""
 
     def __init__(self, job: Job, name: str, number: int = 0, next: int = 0, begin: int = 0, spool: Any = ()):
-        """The arguments after `name` are its state, as in JSON."""
+        """The arguments after `name` are its `state`, as it is read from JSON."""
         self.name = name
         self.number = number
         """The number of the shard that is being written."""
         self.next = next
-        """Documents before this one, in the order of `Rows.sequence`, have been written."""
+        """The documents before this one, in the order of `Rows.sequence`, have been written."""
         self.begin = begin
-        """The first document of the shard."""
+        """The first document of the shard, in the same order."""
         self._job = job
         self.spool = self._spool(SpoolState(*spool))
 
@@ -184,13 +184,13 @@ class Split:
         return Spool(path, self._job.options["dtype"], columns, self._job.format.header, state)
 
     def state(self) -> list[Any]:
-        """The state to continue from. What it covers is safe if the process is killed."""
+        """The state from which a run can continue. What it covers is safe, even if the process is killed."""
         return [self.number, self.next, self.begin, self.spool.state]
 
     def add(self, rows: Rows, is_whole: Callable[[Split], None]) -> None:
         """Write documents. `is_whole` is called whenever the shard is full."""
         most = self._job.most_tokens
-        if len(rows) and rows.sequence[0] < self.next:
+        if len(rows) and rows.sequence[0] < self.next:  # some were written before the run was interrupted
             rows = rows.where(rows.sequence >= self.next)
         ends = np.cumsum(rows.lengths)
         at = 0
@@ -233,7 +233,7 @@ class Split:
 
 
 def whole_path(job: Job, name: str) -> str:
-    """The path of a file until all files of its shard are complete."""
+    """The path that a file has until all files of its shard are complete."""
     path = job.place.scratch(os.path.join("whole", name))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     return path

@@ -1,4 +1,4 @@
-r"""Probes: a few short texts that stand for everything that can follow a text, as far as cuts are concerned.
+r"""Probes: a few short texts that stand for everything that can follow a text and change where it is cut.
 
 What follows a text may change where a pattern cuts it. But a published pattern only tells classes of
 characters apart, and looks ahead only a little: at the letters of an ending, at what comes after whitespace,
@@ -36,17 +36,18 @@ _OTHERS = frozenset(
         rf"{_FRONT}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|{_REST}",
     }
 )
-"""Other published spellings, and the patterns of nanochat and Qwen 3.5."""
+"""Other spellings of published patterns, and the patterns of nanochat and Qwen 3.5."""
 
 
 def is_probed(pattern: str) -> bool:
-    """Whether the probes stand for all that can follow."""
+    """Whether the probes stand for everything that can follow a text that this pattern cuts."""
     return pattern in PATTERNS.values() or pattern in _OTHERS
 
 
 _SMALL = "stdmrevla"
+"""Small letters: those of the endings ('s, 't, 'll, ...), and another one."""
 _CLASSES = _SMALL + "SAxǅʰ中\u0301\U000104d81²\U0001e950 \t\n\r'/.\U00010b3f"
-"""At least one character of each class. The longer ones merge with almost nothing."""
+"""At least one character of each class. Those of several bytes are in hardly any pieces."""
 
 _AHEAD = " \t\n\r'"
 """After these, patterns look at one more character."""
@@ -55,10 +56,11 @@ PROBES = ("", *_CLASSES, *map("".join, product(_AHEAD, _CLASSES)), "'ve", "'re",
 """The probes, which stand for everything that can follow."""
 
 PAIRS = tuple(dict.fromkeys((*PROBES, *map("".join, product(_CLASSES, repeat=2)))))
-"""Longer probes, which also show in which loop a pattern is: o200k's takes capitals before a small letter."""
+"""The probes, and all pairs of `_CLASSES`. These also show in which of its loops a pattern is at the end of a
+text. (In o200k, what capitals belong to depends on whether a small letter follows.)"""
 
 _OWN = frozenset(" \n\r'/")
-"""Characters that patterns name."""
+"""Characters that patterns name one by one, so that each is a class of its own."""
 _OF_ENDINGS = frozenset(_SMALL + _SMALL.upper() + "\u017f")
 """Letters that patterns name after an apostrophe."""
 
@@ -93,7 +95,9 @@ def loops_of(pattern: str) -> tuple[set[str], ...]:
 
 
 def signature(before: bytes, text: bytes) -> str:
-    """The classes of the characters of a text after another. Texts of equal signatures are cut alike.
+    """Return the classes of a text's characters, given the text before it.
+
+    Texts with equal signatures are cut alike.
 
     >>> signature(b"", b"xyz1") == signature(b"", b"ttt3"), signature(b"", b"a") == signature(b"", b"A")
     (True, False)
@@ -113,12 +117,12 @@ def signature(before: bytes, text: bytes) -> str:
 
 @lru_cache(1 << 14)
 def _shortened(kinds: str) -> str:
-    """The classes with at most three in a row, but for those of which patterns count the characters."""
+    """Shorten runs of one class to three, except for classes whose characters patterns count or name."""
     return _MORE_THAN_THREE.sub(r"\1\1\1", kinds)
 
 
 class _Kinds(dict[int, str]):
-    """A digit for the class of each character, or the character itself if patterns name it."""
+    """For each character, a digit for its class, or the character itself if patterns name it."""
 
     def __missing__(self, code: int) -> str:
         letter = chr(code)

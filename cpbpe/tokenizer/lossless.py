@@ -22,8 +22,11 @@ from cpbpe.text.unicode_forms import NOT_IN_FORM, normal_form
 from cpbpe.text.utf8 import SPACE, character_length, repair, text_of
 
 _RARE = "\U0010fffd"
-_STRANGERS = "é€中日ж☃🦙" + _RARE
-_REWRITTEN = ("ﬁ", "①", "Ａ", "A", "é", "\t", "\n", "…")
+"""A character that hardly any vocabulary has."""
+_OFTEN_UNKNOWN = "é€中日ж☃🦙" + _RARE
+"""Characters that many vocabularies do not have; they make good examples."""
+_OFTEN_REWRITTEN = ("ﬁ", "①", "Ａ", "A", "é", "\t", "\n", "…")
+"""Texts that many normalization rules rewrite; they make good examples."""
 _MAX_NODES = 1 << 20
 """A crafted charsmap may have endless rules, so at most this many of its nodes are visited. (The largest
 named rules have 400,000.)"""
@@ -87,8 +90,8 @@ class Losslessness:
 def losslessness(spec: ModelSpec) -> Losslessness:
     """Whether every text comes back, and if not, what is lost.
 
-    A ModelError if this cannot be decided: every text that was tried comes back, but the model has too many
-    rules to try them all, or a denormalizer for which it cannot be shown that it undoes the rules.
+    Raise a ModelError if this cannot be decided: every text that was tried comes back, but the model has too
+    many rules to try them all, or a denormalizer for which it cannot be shown that it undoes the rules.
     """
     if spec.alphabet == "bytes":
         return _of_bytes(spec.normalizer)
@@ -144,7 +147,8 @@ def _suspects(spec: ModelSpec) -> Iterator[tuple[str, Iterable[str]]]:
     rules = Charsmap(normalizer.charsmap) if normalizer.charsmap else None
 
     if not spec.byte_fallback:
-        every = chain(_STRANGERS, map(chr, range(0x100000, 0x100001 + len(spec.pieces))))
+        # (These are more characters than there are pieces, so at least one of them is no piece.)
+        every = chain(_OFTEN_UNKNOWN, map(chr, range(0x100000, 0x100001 + len(spec.pieces))))
         yield (
             "Characters that are not in the vocabulary are lost: there is no byte fallback.",
             (c for c in every if not _has_piece(types, c) and not (rules and rules.longest(c.encode(), 0))),
@@ -203,11 +207,11 @@ def _is_broken(piece: bytes) -> bool:
 
 
 def _completed(data: bytes) -> Iterator[str]:
-    """Yield texts that begin with some bytes. If these end inside a character, the texts complete it."""
+    """Yield some bytes as a text. If they end inside a character, yield texts that complete it."""
     try:
         text, used = utf_8_decode(data, "strict", False)
     except UnicodeDecodeError:
-        return  # they are broken elsewhere, too
+        return  # they are broken at another place, where nothing can complete them
     if used == len(data):
         yield text
         return
@@ -223,7 +227,7 @@ def _completed(data: bytes) -> Iterator[str]:
 
 def _rewritten(spec: ModelSpec, rules: Charsmap) -> Iterator[str]:
     """Yield texts that the normalization rules may rewrite, first some that make good examples."""
-    for text in _REWRITTEN:
+    for text in _OFTEN_REWRITTEN:
         if rules.longest(text.encode(), 0):
             yield text
     for key, value in _rules(rules):
@@ -238,7 +242,7 @@ def _changes(spec: ModelSpec, key: bytes, value: bytes) -> bool:
 
 
 def _side_by_side(rules: Charsmap | None, back: Charsmap) -> Iterator[str]:
-    """Yield texts of a few keys and replacements, and parts of them, side by side."""
+    """Yield a few keys and replacements, each before and after the beginnings of all of them."""
     pairs = chain(_rules(rules) if rules else (), _rules(back))
     few = sorted({text_of(part) for pair in islice(pairs, _FEW) for part in pair} - {""})
     parts = sorted({text[:end] for text in few for end in range(1, len(text))} | set(few))
@@ -251,11 +255,16 @@ def _side_by_side(rules: Charsmap | None, back: Charsmap) -> Iterator[str]:
 def _is_undone(spec: ModelSpec) -> bool:
     """Whether it can be shown that the denormalizer gives every text back. (Each rule has been tried by now.)
 
-    It gives every text back if it maps each replacement to its key again, and finds the replacements in the
-    normalized text. It finds them under two conditions. Each begins with a character that normalized text has
-    nowhere else, because a rule rewrites that character wherever it occurs in a text; and none is the
-    beginning of another one. (It also gives every text back if no rule changes anything, and it rewrites only
-    `▁`, to which a model without this piece decodes a space.)
+    It does so if it maps each replacement to its key again, and finds exactly the replacements in the
+    normalized text. For that, two conditions are enough:
+
+    - Each replacement begins with a character that occurs nowhere else in normalized text. This is the case
+      if there is a rule whose key is that character, because then none is left over from the text
+      itself, and if nothing that the normalizer copies contains it.
+    - No replacement is the beginning of another one.
+
+    It also gives every text back if no rule changes anything, and if all it rewrites is `▁`, which is what a
+    model without this piece decodes a space to.
     """
     normalizer, denormalizer = spec.normalizer, spec.denormalizer
     if denormalizer is None or not denormalizer.charsmap:
@@ -264,12 +273,12 @@ def _is_undone(spec: ModelSpec) -> bool:
         return False
     every = dict(_rules(Charsmap(normalizer.charsmap))) if normalizer.charsmap else {}
     back = {key: value for key, value in _rules(Charsmap(denormalizer.charsmap)) if key != value}
-    there = {key: value for key, value in every.items() if _changes(spec, key, value)}
-    if not there and set(back) <= {SPACE}:
+    changing = {key: value for key, value in every.items() if _changes(spec, key, value)}
+    if not changing and set(back) <= {SPACE}:
         return True
-    marks = {value[: character_length(value, 0)] for value in there.values() if value}
-    copied = [
-        *(key for key in every if key not in there),
+    firsts = {value[: character_length(value, 0)] for value in changing.values() if value}
+    copied = [  # the normalizer copies these into the normalized text
+        *(key for key in every if key not in changing),
         *(
             text
             for text, type in zip(spec.pieces.texts, spec.pieces.types, strict=True)
@@ -278,16 +287,16 @@ def _is_undone(spec: ModelSpec) -> bool:
     ]
     spaces = (b" ", SPACE)
     return (
-        len(there) == len(set(there.values()))
-        and back == {value: key for key, value in there.items()}
-        and marks <= set(there)
-        and not any(mark in text for mark in marks for text in copied)
-        and not any(space in text for space in spaces for pair in there.items() for text in pair)
-        and not any(_is_broken(text) for pair in there.items() for text in pair)
+        len(changing) == len(set(changing.values()))
+        and back == {value: key for key, value in changing.items()}
+        and firsts <= set(changing)
+        and not any(first in text for first in firsts for text in copied)
+        and not any(space in text for space in spaces for pair in changing.items() for text in pair)
+        and not any(_is_broken(text) for pair in changing.items() for text in pair)
         and not any(one != other and other.startswith(one) for one in back for other in back)
     )
 
 
 def _rules(charsmap: Charsmap) -> Iterator[tuple[bytes, bytes]]:
-    """The rules of a charsmap as pairs of key and replacement; a ModelError if there are too many."""
+    """The rules of a charsmap as pairs of key and replacement. Raise a ModelError if there are too many."""
     return charsmap.rules(_MAX_NODES, shortest_first=True)

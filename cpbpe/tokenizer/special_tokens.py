@@ -15,8 +15,8 @@ tokens, this is the only rule. But the files of these libraries can also give to
 - `lstrip`, `rstrip`: the token takes the whitespace in front of it, or after it.
 - `single_word`: it is found only where no letter, digit or mark is next to it.
 - `late`: it is looked for only after the tokens without this flag, in the text between those.
-- `normalized`: likewise, and in the text as the normalizer rewrites it. If the normalizer puts something in
-  front of every text, as in Llama's older files, that then belongs to the token.
+- `normalized`: like `late`, but it is looked for in the normalized text. If the normalizer puts a dummy
+  prefix in front of every text, as in Llama's older files, then the prefix belongs to the token.
 """
 
 # (The annotations of a NamedTuple are compiled if they are not evaluated, and the first compilation takes a
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine, Finder, Text
 
 MAX_TOKEN_BYTES = 256
-"""The longest that an added token can be."""
+"""The most bytes that an added token can have."""
 MAX_TOKENS = 1 << 20
 """How many tokens can be added, and how far above those of the pieces their ids can be."""
 SPACES = frozenset(
@@ -48,7 +48,7 @@ SPACES = frozenset(
 """Unicode's whitespace. U+001C to U+001F do not belong to it, although Python strips them."""
 _OTHER_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Letters in circles and squares, which Unicode calls alphabetic, although they are symbols."""
-_NONE: Collection[str] = ()
+_NO_FLAGS: Collection[str] = ()
 
 
 class SpecialTokens:
@@ -61,7 +61,7 @@ class SpecialTokens:
         self.added = dict(added)
         """The ids of added tokens, by their texts."""
         self.flags = dict(flags)
-        """The flags of tokens that are not just special."""
+        """The flags of the tokens that are not ordinary special tokens."""
         self.texts = {id: text for text, id in self.added.items()}
         """The texts of added tokens, by their ids."""
         self.size = max(self.texts, default=engine.size - 1) + 1
@@ -122,7 +122,7 @@ class SpecialTokens:
         return self.shown_and_hidden(None)[0]
 
     def _by_text(self, *tokens: Mapping[str, int]) -> dict[int, str]:
-        """The texts of tokens, except for those that are pieces with a text that the engine decodes."""
+        """The texts of tokens by their ids, except for pieces that the engine decodes to this text anyway."""
         engine = self._engine
         rows = [row for some in tokens for row in some.items()]
         names = self._names
@@ -142,7 +142,7 @@ class SpecialTokens:
         return id
 
     def finder(self, allowed: AllowedSpecial, disallowed: DisallowedSpecial) -> "SpecialFinder | None":
-        """The finder for a choice of tokens, made when that choice first occurs; None if it is empty."""
+        """The finder for a choice of tokens, which is kept for later calls; None if no token is chosen."""
         key = (
             self._checked(allowed, "allowed_special", "all"),
             self._checked(disallowed, "disallowed_special", "raise"),
@@ -156,7 +156,7 @@ class SpecialTokens:
             refused = self.ids if key[1] == "raise" else key[1]
             keys: dict[str, int | None] = {**self.plain, **dict.fromkeys(refused), **allowed_ids}
             if key[1] != "raise":
-                if key[0] == "all":  # all but these
+                if key[0] == "all":  # all except the refused ones
                     keys.update(dict.fromkeys(refused))
                 elif both := set(key[0]) & set(key[1]):
                     raise ValueError(
@@ -256,10 +256,10 @@ class SpecialFinder:
         late: list[str] = []
         normalized: list[str] = []
         for text in self._keys:
-            flags = self._flags.get(text, _NONE)
+            flags = self._flags.get(text, _NO_FLAGS)
             (normalized if "normalized" in flags else late if "late" in flags else early).append(text)
-        if late and not may_overlap(late, early) and not self._decide(early, late):
-            # The two kinds cannot affect each other, so one search finds them all.
+        if late and not may_overlap(late, early) and not self._order_matters(early, late):
+            # Neither kind affects where the other is found, so one search finds them all.
             early, late = early + late, []
         searches = [_Search(self._engine, early, self._flags)] if early else []
         if late:
@@ -268,15 +268,15 @@ class SpecialFinder:
             searches.append(_NormalizedSearch(self._engine, normalized, self._flags))
         return searches
 
-    def _decide(self, early: list[str], late: list[str]) -> bool:
-        """Whether the order matters: an `early` one may take whitespace of a `late` one, or end its word."""
-        flags = {flag for text in early for flag in self._flags.get(text, _NONE)}
+    def _order_matters(self, early: list[str], late: list[str]) -> bool:
+        """Whether an early token may take whitespace that a late one begins or ends with, or end its word."""
+        flags = {flag for text in early for flag in self._flags.get(text, _NO_FLAGS)}
         strips = not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
-        return strips or any("single_word" in self._flags.get(text, _NONE) for text in late)
+        return strips or any("single_word" in self._flags.get(text, _NO_FLAGS) for text in late)
 
     @kept
     def odd(self) -> str | None:
-        """A token that needs more than finding its text, because of its flags; None if there is none."""
+        """A token whose flags matter, so that finding its text is not enough; None if there is none."""
         searches = self._searches
         if len(searches) > 1 or any(type(search) is not _Search for search in searches):
             return searches[-1].texts[0]
@@ -284,12 +284,12 @@ class SpecialFinder:
 
     @kept
     def ids(self) -> dict[bytes, int | None]:
-        """The keys as bytes, for code that looks for them in another way."""
+        """The keys as bytes, for code that has a search of its own."""
         return {text.encode(): id for text, id in self._keys.items()}
 
     @kept
     def allowed(self) -> "SpecialFinder":
-        """The finder for a text in which no token is refused any more."""
+        """The finder of the allowed tokens alone, for a text that was already searched for refused ones."""
         return SpecialFinder(
             self._engine, {text: id for text, id in self._keys.items() if id is not None}, self._flags
         )
@@ -308,7 +308,7 @@ class SpecialFinder:
         """The text in segments and tokens; None if there are no tokens.
 
         The engines are those that will encode the segments. Their normalizers are needed for tokens that are
-        looked for in normalized text. A ValueError if the text holds a token that is refused.
+        looked for in normalized text. Raise a ValueError if the text holds a token that is refused.
         """
         if self.odd is not None:
             return self._split(text, first, later)
@@ -326,7 +326,7 @@ class SpecialFinder:
         return parts
 
     def _split(self, text: "Text", first: "Engine", later: "Engine") -> Row | None:
-        """The same for tokens with flags: each search looks between the tokens that were found before."""
+        """The same for tokens with flags: each search looks between the tokens that earlier ones found."""
         is_str = isinstance(text, str)
         row: Row = [text.encode() if isinstance(text, str) else text]
         for search in self._searches:
@@ -380,7 +380,7 @@ class _Search:
 
     def flags_of(self, text: str) -> set[str]:
         """The flags of a token that matter in this search."""
-        return {"lstrip", "rstrip", "single_word"} & {*self._flags.get(text, _NONE)}
+        return {"lstrip", "rstrip", "single_word"} & {*self._flags.get(text, _NO_FLAGS)}
 
     @kept
     def _finder(self) -> "Finder":
@@ -392,13 +392,14 @@ class _Search:
         The last value is `FoundToken.is_second`.
         """
         parts = self._finder.split(data) or [data]
-        at = free = 0
-        last: tuple[str, int, int] | None = None  # not yielded yet: the next token may begin in its spaces
+        at = free = 0  # where the last key ends; where the last token ends, with its spaces
+        # The last token is not yielded yet, because the next one may begin within its spaces.
+        last: tuple[str, int, int] | None = None
         for before, number in zip(parts[::2], parts[1::2], strict=False):
             begin = at + len(before)
             text = self.texts[number]
             at = end = begin + len(text.encode())
-            flags = self._flags.get(text, _NONE)
+            flags = self._flags.get(text, _NO_FLAGS)
             if "single_word" in flags and any(map(is_of_word, _before(data, begin) + _after(data, end))):
                 continue
             if "rstrip" in flags:
@@ -420,9 +421,9 @@ class _Search:
 
 
 def prefix_is_a_rule(engine: "Engine") -> bool:
-    """Whether the dummy prefix is put in front by the normalizer.
+    """Whether the normalizer puts the dummy prefix in front of texts.
 
-    If not, a pre-tokenizer of the other library does it later; that one puts no prefix in front of a space.
+    If not, a pre-tokenizer of tokenizers does it later, and puts no prefix in front of a space.
     """
     rules = engine.head["normalizer"]
     return rules["add_dummy_prefix"] and rules["prefix_before_space"]
@@ -435,7 +436,7 @@ def renamed(engine: "Engine", flags: Mapping[str, Collection[str]]) -> dict[str,
 
 
 def _normalized_names(engine: "Engine", texts: Collection[str]) -> dict[str, str]:
-    """The normalized texts of `normalized` tokens; `engine` is the model's own."""
+    """The normalized texts of `normalized` tokens; `engine` is that of the model, not a variant of it."""
     if not texts:
         return {}
     own = engine if prefix_is_a_rule(engine) else engine.variant(prefix=False)
@@ -461,15 +462,20 @@ class _NormalizedSearch(_Search):
         own = engine if self.leaves_bare else engine.variant(prefix=False)
         normalized, origins = own.origins(data)
         for key, begin, end, _ in self._spelled.find(normalized, engine):
-            # If only the dummy prefix precedes the token, the space with which the token begins is the text's
-            # own. The token takes the prefix instead, and the text's space is encoded in front of it.
+            # A normalized token begins with a space, the dummy prefix. If the text has a space there, and the
+            # only thing before it is the dummy prefix of the text, then the token takes that prefix for its
+            # space, and the text's own space becomes a segment in front of the token.
             is_second = self.leaves_bare and bool(begin) and not origins[begin]
             first = origins[begin + len(SPACE)] if is_second else _place(data, normalized, origins, begin)
             yield self._names[key], first, _place(data, normalized, origins, end), is_second
 
 
 def _place(data: bytes, normalized: bytes, origins: list[int], at: int) -> int:
-    """Where a place in a normalized text is in the text, even within a copied user-defined piece."""
+    """Return the place in a text that a place in its normalized text came from.
+
+    All bytes of a user-defined piece have the origin of the first one. Within such a piece, which is copied
+    unchanged, the bytes from its beginning are counted.
+    """
     origin, size = origins[at], 0
     while size < at and origins[at - size - 1] == origin:
         size += 1
@@ -493,7 +499,7 @@ def _after(data: bytes, at: int) -> str:
 
 
 def is_of_word(character: str) -> bool:
-    r"""Whether a character matches \w in the regular expressions of tokenizers, as marks do, too."""
+    r"""Whether a character matches \w in the regular expressions of tokenizers, which also matches marks."""
     with importing:
         import unicodedata
     category = unicodedata.category(character)
@@ -518,7 +524,7 @@ def not_allowed(token: str, position: int) -> ValueError:
 def checked_tokens(
     engine: "Engine", special: SpecialTokens, tokens: Mapping[str, int] | Iterable[str]
 ) -> dict[str, int]:
-    """New tokens with their ids; an error that says what is wrong if one cannot be added."""
+    """New tokens with their ids. Raise an error that says why if one of them cannot be added."""
     if isinstance(tokens, (str, bytes, set, frozenset)) or not isinstance(tokens, Iterable):
         hint = ""
         if isinstance(tokens, (set, frozenset)):
@@ -564,7 +570,7 @@ def check_added(
     ids: set[int] = set()
     for text, id in added:
         name = text_of(text)
-        if not text:  # also what cannot be read
+        if not text:  # it is also empty if it could not be read
             raise ModelError(
                 f"the file's added token {len(checked)} (field 41700) is empty or damaged; copy the file "
                 f"again, or add the tokens to the original model again",
@@ -582,6 +588,7 @@ def check_added(
 
 
 def _wrong(engine: "Engine", text: object, id: int, may_be_piece: bool = False) -> str | None:
+    """Why a token cannot be added, as the end of a message; None if it can."""
     if not isinstance(text, str):
         raise TypeError(f"a special token must be a str, not {type(text).__name__}")
     if not text:

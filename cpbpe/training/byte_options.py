@@ -125,7 +125,7 @@ def _check(options: ByteTrainOptions) -> None:
         raise TrainingError(
             f"{named('max_piece_length')} must be 2 or more, or 0 for no limit, not 1: nothing would merge"
         )
-    _ = options.splitter
+    _ = options.splitter  # this raises an error if there is no such pattern
     # 3. Special tokens.
     tokens = options.special_tokens
     for at, token in enumerate(tokens):

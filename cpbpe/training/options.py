@@ -100,12 +100,12 @@ class Options:
 
 def names_checked(kind: type[T]) -> type[T]:
     """A decorator: the constructor of these options passes the names that it is given to `refuse_unknown`."""
-    made = kind.__init__
+    original = kind.__init__
 
-    @wraps(made)
+    @wraps(original)
     def initialize(self: T, *values: Any, **options: Any) -> None:
         kind.refuse_unknown(options)
-        made(self, *values, **options)
+        original(self, *values, **options)
 
     kind.__init__ = initialize  # type: ignore[assignment]
     return kind
@@ -126,7 +126,7 @@ def check_type(name: str, value: object, kind: str) -> None:
 
 
 def check(options: Options, name: str, good: bool, allowed: str) -> None:
-    """Raise an error if the value of an option is not one of those that are allowed."""
+    """Raise an error, which says what is allowed, if the value of an option is not good."""
     if not good:
         raise TrainingError(f"{named(name)} must be {allowed}, not {getattr(options, name)!r}")
 
@@ -140,7 +140,7 @@ def check_unicode(name: str, text: str) -> None:
 
 
 def checked_strings(name: str, value: object) -> tuple[str, ...]:
-    """Several texts as a tuple."""
+    """Return the value of an option as a tuple of str, or raise an error if it is something else."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise TypeError(f"{named(name)} must be a list of str, not {value!r}")
     items = tuple(value)
@@ -296,7 +296,7 @@ class TrainOptions(Options):
     def special_pieces(self) -> dict[int, tuple[str, int]]:
         """The pieces that are not learned, by id: the text and the type (see `PieceType`).
 
-        They are placed as sentencepiece does it, or the error says why they cannot be placed.
+        They are placed as in sentencepiece. Raise an error that says why if they cannot be placed.
 
         >>> TrainOptions(byte_fallback=False).special_pieces()
         {0: ('<unk>', 2), 1: ('<s>', 3), 2: ('</s>', 3)}
@@ -334,11 +334,11 @@ class TrainOptions(Options):
         # 2. Symbols and bytes take the ids that are left, from the lowest.
         free = (id for id in range(1 << 31) if id not in placed)
         seen: dict[str, str] = {}
-        several = [("control_symbols", piece, control) for piece in self.control_symbols]
-        several += [("user_defined_symbols", piece, user_defined) for piece in self.user_defined_symbols]
+        symbols = [("control_symbols", piece, control) for piece in self.control_symbols]
+        symbols += [("user_defined_symbols", piece, user_defined) for piece in self.user_defined_symbols]
         if self.byte_fallback:
-            several += [("byte_fallback", f"<0x{value:02X}>", byte) for value in range(256)]
-        for where, piece, type in several:
+            symbols += [("byte_fallback", f"<0x{value:02X}>", byte) for value in range(256)]
+        for where, piece, type in symbols:
             if piece in seen:
                 raise TrainingError(
                     f"{named(where)}: {piece!r} is already in {named(seen[piece])}; list a symbol once"
@@ -353,8 +353,8 @@ class TrainOptions(Options):
                 placed[names[piece]] = piece, type
             else:
                 placed[next(free)] = piece, type
-        # 3. Whether there is room for more.
-        required = set(self.required_chars) - {"\0", "\x1f"}
+        # 3. Check that there is room for the characters that are required.
+        required = set(self.required_chars) - {"\0", "\x1f"}  # these two never become pieces
         texts = {piece for piece, _ in placed.values()}
         for character in sorted(required & texts):
             raise TrainingError(
@@ -376,8 +376,8 @@ class TrainOptions(Options):
 
         Given these, a ``sentence_iterator`` and a ``model_writer``, sentencepiece 0.2.3 writes the same
         file, byte for byte. A model file records the options that were given, so only those that differ
-        from sentencepiece's own defaults are given. (Options that sentencepiece does
-        not have are left out: `seed`, `keep_newlines`, `keep_reserved`, rules as pairs, and functions.)
+        from sentencepiece's own defaults are given. (Options that sentencepiece does not have are left out:
+        `seed`, `keep_newlines`, `keep_reserved`, rules as pairs, and functions.)
 
         >>> TrainOptions(vocab_size=500, normalization_rule_name="nmt_nfkc").sentencepiece_options()
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -496,7 +496,7 @@ def _check_piece(name: str, piece: str) -> None:
 
 
 def _float32(value: float) -> float:
-    """The number as the model file holds it."""
+    """A number rounded to 32 bits, as the model file holds it."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:

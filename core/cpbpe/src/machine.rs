@@ -13,15 +13,15 @@ pub const MORE: usize = 16;
 pub const CHUNKS: usize = 16;
 /// The cells of a line of the cache; see `cache/mod.rs`.
 pub const LINE: usize = 8;
-/// How many numbers a table of characters has: one for each code point of up to three bytes, and one for all others.
+/// How many numbers a `CharacterTable` has: one for each code point of up to three bytes, and one for all others.
 pub const CHARACTERS: usize = (1 << 16) + 1;
 
-/// For each pair of bytes `x y`, at `x | y << 8`, a byte.
+/// A byte for each pair of bytes `x y`, at `x | y << 8`.
 pub type PairTable = [u8; 1 << 16];
 /// Classes of ASCII characters, as bits, for the left and for the right character of a pair; see `Classes` in
 /// `vocab/joinable.rs`.
 pub type ClassTables = [[[u8; 2 * BLOCK]; 2]; 4];
-/// A number for each ASCII character, split into its three lower bytes.
+/// A number for each ASCII character: one table for each of its three lower bytes.
 pub type Planes = [[u8; 2 * BLOCK]; 3];
 
 /// Numbers for characters, by code point. Characters without a number of their own share the last one.
@@ -29,7 +29,7 @@ pub type Planes = [[u8; 2 * BLOCK]; 3];
 pub struct CharacterTable<'a> {
     /// The numbers.
     pub entries: &'a [u32; CHARACTERS],
-    /// What 0 stands for.
+    /// The number that an entry of 0 stands for.
     pub default: u32,
     /// The bits of a number that hold an id.
     pub id_bits: u32,
@@ -75,13 +75,13 @@ impl Vector {
     }
 }
 
-/// One implementation of these steps.
+/// An implementation of these steps.
 pub trait Machine: Copy {
     /// The vector instructions, if this implementation uses them.
     fn vector(self) -> Option<Vector>;
-    /// The cuts before the bytes of a block, as bits, as far as bytes alone tell: where `pairs` has 1 for the two
-    /// bytes. `before`: the byte before the block. (Every cut that is found is in `pairs`, but some may be missed,
-    /// because `classes` is less precise.)
+    /// The cuts before the bytes of a block, as bits, as far as bytes alone can tell: those for which `pairs` has 1 for
+    /// the byte and the one before it. `before` is the byte before the block. (An implementation that uses `classes`,
+    /// which is less precise, may miss some of these cuts, but finds no others.)
     fn cuts(self, pairs: &PairTable, classes: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64;
     /// Which bytes of a block begin a character for which `cuts` is too coarse, as bits.
     fn long(self, block: &[u8; BLOCK]) -> u64;
@@ -93,11 +93,12 @@ pub trait Machine: Copy {
     fn is_ascii(self, block: &[u8; BLOCK]) -> bool;
     /// Write the numbers of the bits that are set, plus `offset`. What is written after them has no meaning.
     fn places(self, bits: u64, offset: u8, to: &mut [u8; BLOCK]);
-    /// The result that a line of the cache has for a key.
+    /// The result that a line of the cache has for a key, if it has one.
     fn look(self, line: &[u64; LINE], key: [u64; 2]) -> Option<u64>;
-    /// Write where chunks of several bytes begin and end, less `base`. The chunks end at `ends`; each begins where the
-    /// one before it ends, the first at `from`. A chunk of more than `longest` bytes ends the work. Returns how many
-    /// chunks were taken, and how many of them were written. What is written after these has no meaning.
+    /// Write where chunks begin and end, counted from `base`, except for chunks of one byte. The chunks end at `ends`;
+    /// each begins where the one before it ends, the first at `from`. The first chunk of more than `longest` bytes, and
+    /// those after it, are left out. Return how many chunks come before that one, and how many of these were written.
+    /// What is written after these has no meaning.
     fn words(self, ends: &[u32; CHUNKS], from: u32, base: u32, longest: u32, to: [&mut [u32; CHUNKS]; 2])
         -> [usize; 2];
 }
@@ -113,11 +114,12 @@ impl Plain {
     /// The bytes of a block that begin a character, as bits.
     #[inline(always)]
     pub fn starts(self, block: &[u8; BLOCK]) -> u64 {
+        // A byte that continues a character begins with the bits 10.
         collect_highest(block, |number| !number | number << 1)
     }
 }
 
-/// The highest bits of all bytes of a block, as bits, after `change` was applied to eight bytes at a time.
+/// The highest bit of each byte of a block, as bits, after `change` was applied to the block, eight bytes at a time.
 #[inline(always)]
 fn collect_highest(block: &[u8; BLOCK], change: impl Fn(u64) -> u64) -> u64 {
     let mut mask = 0;
@@ -179,8 +181,8 @@ impl Machine for Plain {
 
     #[inline(always)]
     fn places(self, mut bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
-        // Always write eight at a time: a few unneeded ones cost less than a loop whose end the processor cannot
-        // predict.
+        // Always write eight numbers at a time: a few that are not needed cost less than a loop whose end the processor
+        // cannot predict.
         for eight in to.chunks_exact_mut(8) {
             if bits == 0 {
                 break;
@@ -194,7 +196,8 @@ impl Machine for Plain {
 
     #[inline(always)]
     fn look(self, line: &[u64; LINE], [a, b]: [u64; 2]) -> Option<u64> {
-        // No branches, because it is unpredictable where in the line the key is.
+        // A line has two wide places, for both halves of a key and a result, and then a narrow one, for one half and a
+        // result. There are no branches, because it is unpredictable where in the line the key is.
         let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
         let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
         let not_narrow = usize::from(line[6] != a);
@@ -263,7 +266,7 @@ pub mod vector {
             unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
         }
 
-        /// The bytes that a table has at 64 places. Seven bits of each place count.
+        /// The bytes that a table has at 64 places. Only the seven lower bits of each place count.
         #[inline(always)]
         pub fn in_table(self, table: &[u8; 2 * BLOCK], places: __m512i) -> __m512i {
             let (low, high) = table.split_at(BLOCK);
@@ -285,7 +288,7 @@ pub mod vector {
             }
         }
 
-        /// Move the numbers whose bits are set to the front.
+        /// Move the numbers for which a bit is set to the front.
         #[inline(always)]
         pub fn keep(self, bits: u64, numbers: &mut [u32; BLOCK]) {
             let mut to = 0;
@@ -346,9 +349,9 @@ pub mod vector {
             }
         }
 
-        /// Write the ids of the characters of a block that begin at these bits. What is written after them has no
-        /// meaning. Returns the rest of what their entries say: for each of `flags`, a bit for each character; higher
-        /// bits have no meaning.
+        /// Write the ids of the characters of a block, which begin at the places that are set in `starts`. What is
+        /// written after them has no meaning. Return, for each of `flags`, which characters have it in their entry, as
+        /// bits. Bits after the last character have no meaning.
         #[inline(always)]
         pub fn entries<const N: usize>(
             self,
@@ -382,7 +385,7 @@ pub mod vector {
         }
     }
 
-    /// Where the highest bytes of 16 numbers and of 16 more are.
+    /// The places of the highest bytes of 16 numbers, and of 16 more that follow them.
     const HIGHEST: [u8; BLOCK] = {
         let mut places = [0; BLOCK];
         let mut i = 0;
@@ -393,11 +396,11 @@ pub mod vector {
         places
     };
 
-    /// The numbers that a table has at the first `count` of 16 places. Those after them have no meaning.
+    /// The numbers that a table has at the first `count` of 16 places. The numbers after them have no meaning.
     ///
-    /// The machine has an instruction for this, but on some machines it waits for one number after the other. Reading
-    /// the numbers one by one lets the machine go on with whatever comes next. This is 1.08 to 1.10 times as fast for
-    /// Chinese and Japanese.
+    /// There is an instruction for this, but on some machines it waits for one number after the other. If the numbers
+    /// are read one by one, the machine can go on with whatever comes next in the meantime. This is 1.08 to 1.10 times
+    /// as fast for Chinese and Japanese.
     ///
     /// # Safety
     /// All 16 places must be in the table.
@@ -462,8 +465,8 @@ pub mod vector {
         fn sixteen<const PART: usize>(&self, to: &mut [u32; BLOCK]) -> __m512i {
             const { assert!(PART < BLOCK / 16) };
             let (vector, CharacterTable { entries, default, id_bits }) = (self.vector, self.characters);
-            // SAFETY: the table has an entry for each number that `code_points` returns, and there is room for 16 ids in each
-            // quarter of `to`; see `load`.
+            // SAFETY: the table has an entry for each number that `code_points` returns, and each quarter of `to` has room
+            // for 16 ids; see `load`.
             unsafe {
                 let first = _mm512_permutexvar_epi8(vector.load(&FOUR_TIMES[PART]), self.places);
                 let four = _mm512_add_epi8(first, _mm512_set1_epi32(0x0302_0100));
@@ -477,7 +480,7 @@ pub mod vector {
             }
         }
 
-        /// Do the same with this quarter and the next one. Returns the highest bytes of their entries; what comes after
+        /// Write the ids of a quarter and of the next one. Return the highest bytes of their entries; what comes after
         /// them has no meaning.
         #[inline(always)]
         fn highest<const PART: usize, const NEXT: usize>(&self, to: &mut [u32; BLOCK]) -> __m512i {

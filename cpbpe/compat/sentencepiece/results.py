@@ -16,7 +16,9 @@ from cpbpe.reference.encoding import BYTE_PIECES, surfaces
 from cpbpe.text.utf8 import character_length, character_positions
 
 _BYTES = {piece: bytes([value]) for value, piece in enumerate(BYTE_PIECES)}
-_SMALL = [bytes([value]) for value in range(128)]
+"""The byte that each BYTE piece stands for."""
+_ONE_BYTE = [bytes([value]) for value in range(128)]
+"""The numbers that protobuf writes as one byte."""
 
 
 class Analysis:
@@ -37,8 +39,10 @@ class Analysis:
         b'\n\x01a\x12\r\n\x01a\x10\xac\x02\x1a\x01a \x00(\x01'
         """
         surfaces = self._surfaces(in_parallel) if self.surfaces is None else self.surfaces
+        # 0x0A is the text, and each 0x12 a piece. Of a piece, 0x0A is the text, 0x10 the id, 0x1A the
+        # surface, 0x20 the begin and 0x28 the end.
         written = [b"\x0a", varint(len(self.text)), self.text]
-        heads: dict[tuple[int, bytes], bytes] = {}
+        heads: dict[tuple[int, bytes], bytes] = {}  # what was written for each piece seen
         for id, piece, surface, (begin, end) in zip(self.ids, self.pieces, surfaces, self.spans, strict=True):
             head = heads.get((id, piece))
             if head is None:
@@ -87,8 +91,8 @@ class Analysis:
     def _surfaces(self, in_parallel: bool) -> list[bytes | None]:
         """The surfaces of an encoded text.
 
-        Only the last byte of an unknown character has one. With `in_parallel`, empty ones are left out, too,
-        as `parallel_encode` does.
+        If a character is encoded as BYTE pieces, only the last of them has a surface. With `in_parallel`, it
+        has none either if its surface would be empty, as in `parallel_encode`.
         """
         text = self.text
         surfaces: list[bytes | None] = [text[begin:end] for begin, end in self.spans]
@@ -124,7 +128,7 @@ def varint(number: int) -> bytes:
     (b'\x05', b'\xac\x02')
     """
     if number < 128:
-        return _SMALL[number]
+        return _ONE_BYTE[number]
     written = bytearray()
     while number >= 128:
         written.append(number & 0x7F | 0x80)

@@ -28,11 +28,12 @@ from cpbpe.model.spec import Carried, ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import SPACE
 
 _FIRST_BYTE = 3
+"""The id of the first BYTE piece."""
 _ENDS = {b"\n<s>\n": b"<s>", b"\n</s>\n": b"</s>"}
 """How bos and eos are stored, whatever their names in the model."""
 _UNKNOWN = b"<unk>"
-_LEAST = -1e10
-"""The program merges no piece with this score or a lower one."""
+_NEVER_MERGED = -1e10
+"""The program never merges to a piece with this score or a lower one."""
 _RECORD = struct.Struct("<fI")
 _BYTE = re.compile(rb"<0x[0-9A-F]{2}>")
 
@@ -149,6 +150,7 @@ def _printed(spec: ModelSpec) -> tuple[list[bytes], list[Difference], list[str]]
 
 
 def _of_settings(spec: ModelSpec) -> list[Difference]:
+    """Return the differences between the model's settings and those that llama2.c has."""
     rules = spec.normalizer
     found = []
     if rules.charsmap:
@@ -165,7 +167,7 @@ def _of_settings(spec: ModelSpec) -> list[Difference]:
 
 
 def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
-    """Return the differences in what llama2.c and sentencepiece find in texts."""
+    """Return the differences in the pieces that llama2.c and sentencepiece find in texts."""
     found = []
     if spec.pieces.texts[_FIRST_BYTE : _FIRST_BYTE + 256] != validity.BYTE_PIECES or not spec.byte_fallback:
         found.append(Difference("llama2.c takes the pieces 3 to 258 for the bytes of unknown characters"))
@@ -181,25 +183,25 @@ def _of_pieces(spec: ModelSpec, texts: list[bytes]) -> list[Difference]:
     low = [
         text
         for text, score, type in zip(spec.pieces.texts, spec.pieces.numbers(), spec.pieces.types, strict=True)
-        if type in merging and not score > _LEAST
+        if type in merging and not score > _NEVER_MERGED
     ]
     if low:
         shown = low[0].decode(errors="replace")
         found.append(
-            Difference(f"llama2.c never merges to {shown!r}, whose score is {_LEAST:g} or less", shown)
+            Difference(f"llama2.c never merges to {shown!r}, whose score is {_NEVER_MERGED:g} or less", shown)
         )
     stored = [text.replace(b" ", SPACE) for text in texts]
-    renamed = replace(
+    as_stored = replace(
         spec, pieces=Pieces.of_lists(stored, spec.pieces.numbers(), spec.pieces.types), added=(), file=None
     )
-    # Merging makes some pieces although one of their characters is no piece.
+    # sentencepiece merges characters that are no pieces, too. llama2.c cannot: it has only their bytes.
     model = LlamaCpp(spec)
-    orphans = [text for text in model.ranks if not all(character in model.ids for character in text)]
-    if made := pairs_that_make(orphans, model.rank):
+    with_unknown = [text for text in model.ranks if not all(character in model.ids for character in text)]
+    if made := pairs_that_make(with_unknown, model.rank):
         part = min(made, key=shortest_first)
         reason = f"llama2.c does not merge characters that are no pieces, as in {part!r}"
         found.append(Difference(reason, part.replace("▁", " ")))
-    model = LlamaCpp(renamed)
+    model = LlamaCpp(as_stored)
     return [*found, *model.of_types("llama2.c"), *model.of_scores("llama2.c")]
 
 

@@ -1,4 +1,4 @@
-"""The formats of model files: a row for each, with its name, how to recognize it, and the module that has it.
+"""The formats of model files: a row for each, with its name, how to recognize it, and its module.
 
 Loading any model imports this file, so it must import quickly. That is why modules are imported only when
 their format is needed, and why the functions that recognize a format are here, not in its module. They say
@@ -31,9 +31,11 @@ _CARRIED_TAG = b"\xaa\xae\x14"
 """The first bytes of the field of a `.model` that holds what `Carried` does (field number 41701)."""
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096
+"""How many bytes are looked at to tell what a file is."""
 _LOOKED_AT = 32
-"""How many pieces or lines are looked at to tell what a file is."""
+"""How many pieces or lines are looked at."""
 _LONGEST_PIECE = 8000
+"""Pieces are shorter than this."""
 # (These patterns are compiled only when they are needed: most files have another format.)
 _IDS = rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*-?[0-9]+\s*,\s*"'
 _NUMBER = rb"[-+]?(\d+(\.\d*)?([eE][-+]?\d+)?|inf|nan)"
@@ -49,7 +51,7 @@ class Hints(NamedTuple):
 
     @classmethod
     def checked(cls, pattern: object, special_tokens: object) -> "Hints":
-        """Return hints from what a user has passed; a TypeError says what is wrong with it."""
+        """Return hints from what a user has passed. Raise a TypeError if its types are wrong."""
         if pattern is not None and not isinstance(pattern, str):
             raise TypeError(f"pattern must be a str, not {type(pattern).__name__}")
         if special_tokens is not None and not isinstance(special_tokens, Mapping):
@@ -67,8 +69,8 @@ class Hints(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the first hint that is given; "" if none is."""
-        said = (name for name, value in zip(self._fields, self, strict=True) if value is not None)
-        return next(said, "")
+        given = (name for name, value in zip(self._fields, self, strict=True) if value is not None)
+        return next(given, "")
 
 
 NO_HINTS = Hints()
@@ -99,7 +101,8 @@ class Format(NamedTuple):
     """Whether programs that read the format may give other ids. If so, its module has `remarks`, which says
     where."""
     flags: tuple[str, ...] = ()
-    """The flags of added tokens that a file can express. All of them, or else only in byte-level models."""
+    """The flags of added tokens that a file can express. (A format that cannot express all of them expresses
+    these only in files of byte-level models.)"""
 
     def imported(self) -> Any:
         """Import and return the module."""
@@ -239,7 +242,7 @@ def is_llama2c(data: bytes) -> bool:
         if at + 8 > len(data):
             return number > 0  # the end of the file, which may have been cut off
         score, size = struct.unpack_from("<fI", data, at)
-        # Other files that begin with a small integer have another one here, which as a float is tiny.
+        # Other formats that begin with a small integer have a second one here, which would be a tiny float.
         if not math.isfinite(score) or 0 < abs(score) < 1e-30 or not 0 < size <= longest:
             return False
         at += 8 + size
@@ -287,7 +290,7 @@ def _is_rank_line(line: bytes) -> bool:
 
 
 def first_lines(data: bytes) -> list[bytes]:
-    """Return the first lines that are not empty; of several, not the last one, which may be cut off."""
+    """Return the first lines, without empty ones, and without the last of several, which may be cut off."""
     lines = data[:_HEAD].split(b"\n", 20)[:20]
     return [line.rstrip(b"\r") for line in (lines[:-1] if len(lines) > 1 else lines) if line.strip()]
 
@@ -300,7 +303,7 @@ def may_carry(data: bytes) -> bool:
 # --- The rows -------------------------------------------------------------------------------------
 
 MODEL = Format("model", "sentencepiece", (".model",), lambda data: True, flags=TOKEN_FLAGS)
-"""SentencePiece's own. Data of no other format is taken for this one; its reader says what it is instead."""
+"""SentencePiece's own. Data of no other format is given to its reader, whose error says what the data is."""
 
 _OTHERS = (
     Format("minbpe", "minbpe", (), lambda data: data.startswith(b"minbpe v"), has_files=True),
@@ -339,7 +342,7 @@ def format_of(data: bytes) -> Format:
 
 
 def format_for(path: str) -> Format:
-    """Return the format to write, by the end of a file's name: a `.model` if it is the name of no format.
+    """Return the format to write, by how a file's name ends. If no other format has that ending: `.model`.
 
     >>> format_for("my/Tokenizer.JSON").name, format_for("my.spm").name, format_for("my-merges.txt").name
     ('tokenizer.json', 'model', 'gpt2')

@@ -1,4 +1,4 @@
-//! Compiled rules: which is the longest key at a place, and what replaces it. `cpbpe/text/charsmap.py` explains the
+//! Compiled rules: finds the longest key at a place, and what replaces it. `cpbpe/text/charsmap.py` explains the
 //! format.
 
 use std::ops::RangeInclusive;
@@ -6,8 +6,9 @@ use std::ops::RangeInclusive;
 use crate::error::Error;
 use crate::text::utf8::is_continuation;
 
-/// sentencepiece has room for this many matches, the shortest ones first.
+/// sentencepiece has room for this many matches, the shortest ones first, so it does not find longer keys.
 const MAX_MATCHES: usize = 32;
+/// The bit of a unit that is a leaf. Its other bits are the place of a replacement.
 const LEAF: u32 = 1 << 31;
 
 /// The rules of one charsmap.
@@ -16,7 +17,7 @@ pub struct Charsmap {
     units: Vec<u32>,
     /// Replacements, each ending in NUL.
     replacements: Vec<u8>,
-    /// Whether any rule begins with this byte. Most bytes of most texts begin none.
+    /// For each byte, whether the key of any rule begins with it. Most bytes of most texts begin none.
     begins: [bool; 256],
 }
 
@@ -29,14 +30,17 @@ pub struct Node {
     pub leaf: bool,
 }
 
+/// The distance from a unit to its children, to be combined with its place by `^`.
 fn offset(unit: u32) -> usize {
     ((unit >> 10) << ((unit & 0x200) >> 6)) as usize
 }
 
+/// Whether a unit is the end of a key. If so, its first child is a leaf.
 fn has_leaf(unit: u32) -> bool {
     unit & 0x100 != 0
 }
 
+/// The byte that leads to a unit. It is more than 0xFF for a leaf.
 fn label(unit: u32) -> u32 {
     unit & (LEAF | 0xFF)
 }
@@ -70,6 +74,7 @@ impl Charsmap {
                 }
                 continue;
             }
+            // Whatever byte leads to a child, the child has to be in the array.
             let child = i ^ offset(unit);
             if child | 0xFF >= units.len() || (has_leaf(unit) && label(units[child]) <= 0xFF) {
                 return None;
@@ -83,7 +88,7 @@ impl Charsmap {
         Some(Charsmap { units, replacements, begins })
     }
 
-    /// The bytes that this was built from.
+    /// The bytes from which this was read.
     pub fn blob(&self) -> Vec<u8> {
         let size = self.units.len() as u32 * 4;
         let units = self.units.iter().flat_map(|unit| unit.to_le_bytes());
@@ -92,8 +97,8 @@ impl Charsmap {
 
     /// Whether every rule turns valid UTF-8 into valid UTF-8.
     pub fn is_utf8(&self) -> bool {
-        // Each replacement ends in NUL, so it is valid if all replacements together are, and it begins where a
-        // character does.
+        // Each replacement ends in NUL, so it is valid UTF-8 if all replacements together are, and if it begins with a
+        // whole character.
         let begins = |unit: u32| !is_continuation(self.replacements[(unit & !LEAF) as usize]);
         std::str::from_utf8(&self.replacements).is_ok()
             && self.units.iter().all(|&unit| label(unit) <= 0xFF || begins(unit))
@@ -104,7 +109,7 @@ impl Charsmap {
         Node { place: offset(self.units[0]), leaf: false }
     }
 
-    /// The nodes to which some of the bytes lead.
+    /// The children of a node for these bytes, each with the byte that leads to it.
     pub fn children(&self, node: Node, bytes: RangeInclusive<u8>) -> impl Iterator<Item = (u8, Node)> + '_ {
         bytes.filter_map(move |byte| {
             let place = node.place ^ usize::from(byte);
@@ -113,7 +118,7 @@ impl Charsmap {
         })
     }
 
-    /// Whether a node is followed by any byte that does not continue a character.
+    /// Whether a node has a child whose byte does not continue a character.
     pub fn others(&self, node: Node) -> bool {
         self.children(node, 0..=0x7F).chain(self.children(node, 0xC0..=0xFF)).next().is_some()
     }

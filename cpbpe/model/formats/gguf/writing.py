@@ -21,10 +21,11 @@ from cpbpe.text.utf8 import SPACE, to_letters
 _ADDED_SCORE = -1000.0
 """The score that llama.cpp's own converter gives to tokens that were added to a model."""
 _PAD_SCORE = -10000.0
-_NONE = "there is no GGUF file that llama.cpp uses exactly as this model"
+"""The score of fillers."""
+_NO_SUCH_FILE = "there is no GGUF file that llama.cpp uses exactly as this model"
 _MOST_FILLED = 1 << 20
 """At most this many unused ids get fillers; more must be a mistake."""
-_THEIR_DEFAULT = 11
+_DEFAULT_BOS = 11
 """The id that llama.cpp takes for bos and eos of a byte-level model if the file does not say."""
 
 
@@ -43,7 +44,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     found = differences(whole)
     if spec.denormalizer is not None:
         found.append(Difference("llama.cpp has no denormalizer, so that it decodes to other text"))
-    refuse(found, allow_differences, _NONE, TO_CONVERT)
+    refuse(found, allow_differences, _NO_SUCH_FILE, TO_CONVERT)
     values = _begun("llama", "default", _texts(whole))
     values.numbers(keys.SCORES, FLOAT32, array("f", whole.pieces.scores))
     values.numbers(keys.TYPES, INT32, array("i", list(whole.pieces.types)))
@@ -104,8 +105,10 @@ def _with_added(spec: ModelSpec) -> ModelSpec:
 
 
 def _texts(spec: ModelSpec) -> list[bytes]:
-    """Return the texts of the pieces. Those of USER_DEFINED pieces have their spaces unescaped, like the text
-    that llama.cpp searches for them.
+    """Return the texts of the pieces as the file has them.
+
+    USER_DEFINED pieces are written with spaces instead of U+2581, because llama.cpp searches for them in text
+    that is not escaped yet.
     """
     texts = list(spec.pieces.texts)
     for id, type in enumerate(spec.pieces.types):
@@ -123,7 +126,7 @@ def _texts(spec: ModelSpec) -> list[bytes]:
 
 
 def _roles(spec: ModelSpec) -> dict[str, int]:
-    """Return the ids with a role: those of the model, and those that the file it was read from has."""
+    """Return the ids with a role: those of the model, and those from the file that it was read from."""
     own = {"bos": spec.bos_id, "eos": spec.eos_id, "unk": spec.unk_id, "pad": spec.pad_id}
     ids = spec.ids | dict(spec.added)
     carried = {
@@ -149,6 +152,7 @@ def _notes(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
 
 
 def _lost(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
+    """Yield a note if some roles cannot be stored."""
     if lost := [role for role in spec.carried.roles if role not in roles]:
         yield f"the format has no key for the part {', '.join(lost)}, or there is no such piece"
 
@@ -163,7 +167,7 @@ def _write_byte_level(spec: ModelSpec, allow_differences: bool) -> Written:
         raise ConversionError(_nameless(spec))
     model = LlamaCppBytes(spec, pre)
     found = list(model.differences())
-    refuse(found, allow_differences, _NONE, TO_CONVERT)
+    refuse(found, allow_differences, _NO_SUCH_FILE, TO_CONVERT)
     # 2. The columns.
     texts, types = _tokens(spec)
     values = _begun(keys.BYTE_LEVEL, pre.name, texts)
@@ -226,9 +230,9 @@ def _byte_level_notes(spec: ModelSpec, pre: PreName, texts: list[bytes]) -> Iter
         "llama.cpp finds special tokens in texts if it is told to, the longest first; cpbpe those that "
         "allowed_special allows"
     )
-    if spec.bos_id is None and len(texts) > _THEIR_DEFAULT:
-        name = texts[_THEIR_DEFAULT].decode()
-        yield f"the model has no bos, and llama.cpp takes the token {_THEIR_DEFAULT}, {name!r}, for it"
+    if spec.bos_id is None and len(texts) > _DEFAULT_BOS:
+        name = texts[_DEFAULT_BOS].decode()
+        yield f"the model has no bos, and llama.cpp takes the token {_DEFAULT_BOS}, {name!r}, for it"
     if pre.adds_bos and not spec.carried.options.get("add_bos"):
         yield f"the file asks for no bos around texts; models of {pre.name} need it: pass add_bos=True"
     if len(texts) > len(spec.pieces) + len(spec.added):
@@ -242,13 +246,13 @@ def _byte_level_notes(spec: ModelSpec, pre: PreName, texts: list[bytes]) -> Iter
 def read_back(spec: ModelSpec, written: Written) -> str:
     """Return what is wrong with a written file; "" if nothing is.
 
-    (The merges of byte-level models are not compared: they are proved to be the same.)
+    (The merges of byte-level models are not compared: `LlamaCppBytes` has proved that they are the same.)
     """
     again, differs = read(written.data, allow_differences=True).spec, bool(written.differences)
     if spec.alphabet == "bytes":
         parts = () if differs else ("settings",)
         wrong = unlike(spec, again, "pieces", "special tokens", "roles", "chat templates", *parts)
-        # (The name may be that of another pattern, which is proved to be the same for this model.)
+        # (The file may name another pattern, one that is proved to be the same for this model.)
         pre = name_for(spec)
         same_cuts = differs or (pre is not None and again.patterns == pre.splitter.patterns)
         return wrong or ("" if same_cuts else "its pattern is not the same")
@@ -256,7 +260,8 @@ def read_back(spec: ModelSpec, written: Written) -> str:
     if len(again.pieces) != max([size, *(id + 1 for _, id in spec.added)]):
         return f"it has {len(again.pieces)} pieces, not {size}"
     if differs:
-        # The space in a USER_DEFINED piece, which sentencepiece cannot find, is read as U+2581, which it can.
+        # A space in a USER_DEFINED piece is read again as U+2581. (sentencepiece finds no piece with a space,
+        # so this is one of the differences.)
         texts = list(pieces.texts)
         for id, text in enumerate(texts):
             if pieces.types[id] == PieceType.USER_DEFINED and b" " in text:

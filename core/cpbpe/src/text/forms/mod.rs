@@ -1,8 +1,9 @@
-//! Unicode normal forms, as `cpbpe/text/unicode_forms.py` explains them; also gives the place that each byte came from.
+//! Unicode normal forms, as `cpbpe/text/unicode_forms.py` explains them, with the place that each byte came from.
 //!
-//! Hardly any text needs to be rewritten. So *stable* characters, which stay as they are, are only searched for the
-//! next one that is not, and copied together; ASCII is not even looked at character by character. What is rewritten is
-//! a *segment*: some characters that are not stable, and the stable one before them, which may be composed with them.
+//! Hardly any text needs to be rewritten, so most of the work is finding what does. A *stable* character stays as it
+//! is. Stable characters are passed over, many bytes at a time if possible, and copied together. What may have to be
+//! rewritten is a *segment*: some characters that are not stable, and the stable one before them, which may be composed
+//! with them.
 
 use std::ops::Range;
 
@@ -14,10 +15,10 @@ use crate::watch::Check;
 
 mod tables;
 
-/// Whether to go on is checked once in this many bytes.
+/// While stable text is copied, `check` is called once for this many bytes.
 const CHECK_BYTES: usize = 1 << 16;
 
-/// A Unicode normal form. The numbers are those of the bits in the tables.
+/// A Unicode normal form. Its number is also that of its bit in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Nfc,
@@ -55,8 +56,8 @@ impl Form {
         matches!(Rewrites::new(self, text).next(), Ok(None))
     }
 
-    /// Whether the normal form of a text begins with a space. The text is not empty and begins with a character. (Marks
-    /// may change places, but nothing moves in front of a space, and nothing is composed with it.)
+    /// Whether the normal form of a text begins with a space. The text begins with a whole character, which is all that
+    /// matters: marks may change places, but nothing moves in front of a space, and nothing is composed with it.
     pub fn begins_with_space(self, text: &[u8]) -> bool {
         let Some(first) = character_at(text, 0) else { return false };
         let decomposition = Properties::of(first).decomposition(self.replaces());
@@ -68,8 +69,8 @@ impl Form {
         1 << self as u8
     }
 
-    /// Append the normal form of a text, which is UTF-8, to `out`. `origin` says for each place of the text, and for
-    /// its end, where it came from.
+    /// Append the normal form of a text, which is UTF-8, to `out`, and the origin of each of its bytes to `origins`.
+    /// `origin` returns the origin of each place of the text and of its end.
     pub fn normalize<O: Origins>(
         self,
         text: &[u8],
@@ -103,7 +104,7 @@ impl Form {
 struct Rewrites<'a> {
     form: Form,
     text: &'a [u8],
-    /// How much of the text has been looked at.
+    /// The text up to here has been looked at.
     done: usize,
     /// The last segment that was rewritten.
     segment: Segment,
@@ -114,7 +115,8 @@ impl<'a> Rewrites<'a> {
         Rewrites { form, text, done: 0, segment: Segment::new(form) }
     }
 
-    /// The next segment whose normal form is another text, or comes from other places. `segment` then holds that form.
+    /// Return where the next segment is that changes: its normal form is another text, or its characters come from
+    /// other places. `segment` then holds the normal form.
     fn next(&mut self) -> Result<Option<Range<usize>>, Halt> {
         loop {
             // 1. Find the next character that is not stable, those after it, and the one before it.
@@ -142,7 +144,7 @@ impl<'a> Rewrites<'a> {
             if in_order {
                 continue;
             }
-            // 3. Everything else has to be tried.
+            // 3. Whether anything else changes is only known after normalizing it.
             self.segment.parts.clear();
             for (at, character) in characters(&self.text[..end], begin) {
                 self.segment.add(character, at)?;
@@ -170,10 +172,11 @@ struct Properties {
     /// The combining class.
     class: u8,
     /// A bit for each form in which the character is not stable. Above these, a bit for each form in which it is a mark
-    /// that at most changes its place.
+    /// that never changes, except for its place among other marks.
     changes: u8,
-    /// Where in the texts its canonical decomposition is, and where the compatible one; empty if it has none.
+    /// Where its canonical decomposition begins in `tables::TEXTS`, and its length in bytes, which is 0 if it has none.
     canonical: (u16, u8),
+    /// The same for its compatibility decomposition.
     compatible: (u16, u8),
 }
 
@@ -197,12 +200,12 @@ impl Properties {
         }
     }
 
-    /// Whether it is a mark that at most changes its place among other marks.
+    /// Whether it is a mark that never changes, except for its place among other marks.
     fn only_moves(self, form: Form) -> bool {
         self.changes & form.bit() << Form::ALL.len() != 0
     }
 
-    /// The characters of which this one is composed.
+    /// The characters of which this one is composed, if any. `replaces`: whether variants are replaced, too.
     fn decomposition(self, replaces: bool) -> Option<&'static str> {
         let (begin, length) = if replaces { self.compatible } else { self.canonical };
         let begin = usize::from(begin);
@@ -212,22 +215,23 @@ impl Properties {
 
 // --- Finding what may change ---------------------------------------------------------------------
 //
-// Where a text may change: the first character that is not stable.
+// A text may change at its first character that is not stable.
 //
-// A character is looked up only if there is no other choice. Blocks of bytes are compared with what is common and
-// stable. All bytes of a block are compared together, without a branch, which is five to ten times as fast. What is
-// common depends on the script. A text seldom changes its script, so the last comparison that succeeded is tried first.
+// To find it, characters are looked up in the tables only where nothing faster helps. First, a block of bytes is
+// compared with characters that are common and stable. All bytes of a block are compared together, without a branch,
+// which is five to ten times as fast. Which characters are common depends on the script. A text seldom changes its
+// script, so the comparison that succeeded last is tried first.
 
 /// This many bytes are compared together.
 const BLOCK: usize = 32;
-/// A comparison reads this many bytes after its block.
+/// A comparison also reads this many bytes after its block, because the last character of the block may end there.
 const AHEAD: usize = 2;
 /// A block and the bytes after it.
 type Block = [u8; BLOCK + AHEAD];
-/// After a block that may change, this many bytes are looked up character by character. The number doubles each time,
-/// up to `MOST`, because in some scripts all blocks may change.
-/// scripts all blocks are such.
+/// If a block may change, this many bytes are looked up character by character before blocks are compared again. The
+/// number doubles each time, up to `MOST`, because in some scripts all blocks may change.
 const LOOKED_UP: usize = 2 * BLOCK;
+/// The most bytes that are looked up before blocks are compared again.
 const MOST: usize = 1 << 10;
 
 /// The comparisons for NFC.
@@ -238,15 +242,15 @@ const SCRIPTS: [fn(&Block) -> bool; 3] = [
 ];
 
 impl Form {
-    /// The first place from `at` on that may change; the end of the text if there is none. Nothing changes before it.
+    /// Return the first place from `at` on that may change, or the end of the text if there is none. Nothing changes
+    /// before it.
     ///
-    /// The character at this place is not stable. A mark between two stable characters is passed over if at most its
-    /// place among marks could change. (The text is UTF-8. It is given as bytes, because checking it again would take
-    /// longer than this.)
+    /// The character at this place is not stable. Some others before it may not be stable either: a mark that could
+    /// only change its place among other marks is passed over if it is the only mark there. (The text is UTF-8. It is
+    /// given as bytes, because checking it again would take longer than this.)
     pub(super) fn next_change(self, text: &[u8], mut at: usize) -> usize {
-        // A character of two bytes is stable if its first byte is lower than this. (Bytes inside of characters matter
-        // only if the first byte of their character is lower, too. Then they are lower as well, or the characters
-        // before them have been passed.)
+        // A character is stable if its first byte is lower than this. (Bytes inside of characters are always lower.
+        // They do not matter, because the first byte of their character has been passed by then.)
         let first = match self {
             Form::Nfc => 0xCC,
             Form::Nfd => 0xC3,
@@ -278,10 +282,10 @@ impl Form {
                     continue;
                 }
                 let Some((length, block, last)) = place(&text[at..]) else { return text.len() };
-                let block = tables::INDEX.get(block).map_or(0, |&block| changes[usize::from(block)]);
-                if block & 1 << (last & 0x3F) == 0 {
+                let unstable = tables::INDEX.get(block).map_or(0, |&block| changes[usize::from(block)]);
+                if unstable & 1 << (last & 0x3F) == 0 {
                     mark = None;
-                } else if mark.is_some() || !character_at(text, at).is_some_and(|mark| self.only_moves(mark)) {
+                } else if mark.is_some() || !character_at(text, at).is_some_and(|next| self.only_moves(next)) {
                     return mark.unwrap_or(at);
                 } else {
                     mark = Some(at);
@@ -294,7 +298,7 @@ impl Form {
         }
     }
 
-    /// Whether a character changes at most its place among other marks.
+    /// Whether a character is a mark that never changes, except for its place among other marks.
     fn only_moves(self, mark: char) -> bool {
         Properties::of(mark).only_moves(self)
     }
@@ -320,10 +324,9 @@ fn is_low(block: &Block, first: u8) -> bool {
     !block[..BLOCK].iter().fold(false, |any, &byte| any | (byte >= first))
 }
 
-/// Whether no character that begins in a block may change. `changes` gets the first three bytes of a character, or its
-/// two bytes and one more, and must return false for bytes within a character. (It has to use `|` and `&`, because `||`
-/// and `&&` would be branches. A test checks each character.)
-/// branches. A test looks at each character.)
+/// Whether no character that begins in a block may change. `changes` is called for each byte, with the two bytes after
+/// it. It returns whether a character begins there that may change, so false for bytes inside of characters. (It has to
+/// use `|` and `&`, because `||` and `&&` would be branches. A test checks each character.)
 #[inline(always)]
 fn is_stable(block: &Block, changes: impl Fn(u8, u8, u8) -> bool) -> bool {
     let mut any = false;
@@ -333,7 +336,7 @@ fn is_stable(block: &Block, changes: impl Fn(u8, u8, u8) -> bool) -> bool {
     !any
 }
 
-/// For Chinese, Japanese, Korean, Latin, quotation marks and dashes, and most emoji.
+/// The comparison for Chinese, Japanese, Korean, Latin, quotation marks and dashes, and most emoji.
 #[inline(always)]
 fn changes_in_east_asia(one: u8, two: u8, three: u8) -> bool {
     let alphabets = one.wrapping_sub(0xCC) < 0x16;
@@ -344,7 +347,7 @@ fn changes_in_east_asia(one: u8, two: u8, three: u8) -> bool {
     alphabets | is_other_sign(one, two, three) | marks | others | variants | four
 }
 
-/// For Latin (Vietnamese, too), Greek, Cyrillic, Armenian.
+/// The comparison for Latin (Vietnamese, too), Greek, Cyrillic, Armenian.
 #[inline(always)]
 fn changes_in_europe(one: u8, two: u8, three: u8) -> bool {
     let accents = one & 0xFE == 0xCC;
@@ -353,7 +356,7 @@ fn changes_in_europe(one: u8, two: u8, three: u8) -> bool {
     accents | some | others | is_other_sign(one, two, three)
 }
 
-/// For Arabic, Persian, Hebrew.
+/// The comparison for Arabic, Persian, Hebrew.
 #[inline(always)]
 fn changes_in_arabic(one: u8, two: u8, three: u8) -> bool {
     let others = (one.wrapping_sub(0xCC) < 0x0B) | (one >= 0xDC) & (one != 0xE2);
@@ -364,24 +367,24 @@ fn changes_in_arabic(one: u8, two: u8, three: u8) -> bool {
     others | hebrew | arabic | is_other_sign(one, two, three)
 }
 
-/// Characters that begin with 0xE2, except for the usual dashes and quotation marks.
+/// Whether a character begins with 0xE2 and is none of the usual dashes and quotation marks.
 #[inline(always)]
 fn is_other_sign(one: u8, two: u8, three: u8) -> bool {
     (one == 0xE2) & ((two != 0x80) | (three < 0x82))
 }
 
-// --- Rewriting it --------------------------------------------------------------------------------
-//
-// Bringing a few characters into a normal form.
+// --- Rewriting a segment -------------------------------------------------------------------------
 
-/// The first syllable of Hangul, and the first letter of each of its three parts (for the third part, the one before
-/// the first).
+/// The first syllable of Hangul.
 const HANGUL: u32 = 0xAC00;
+/// The first letter of each of the three parts of a syllable. (The third part may be missing. `T`, the code point
+/// before its first letter, stands for that.)
 const L: u32 = 0x1100;
 const V: u32 = 0x1161;
 const T: u32 = 0x11A7;
 /// How many syllables there are.
 const SYLLABLES: u32 = LETTERS_L * LETTERS_V * LETTERS_T;
+/// How many choices there are for each part.
 const LETTERS_L: u32 = 19;
 const LETTERS_V: u32 = 21;
 const LETTERS_T: u32 = 28;
@@ -389,34 +392,34 @@ const LETTERS_T: u32 = 28;
 /// Up to this many marks are sorted without allocating memory.
 const FEW: usize = 16;
 
-/// A character on its way to a normal form.
+/// A character of a segment while that is normalized.
 #[derive(Clone, Copy)]
 struct Part {
     character: char,
     /// Its combining class.
     class: u8,
-    /// The first and the last character of the text that it came from, given by their places.
+    /// The places of the first and the last character of the text that it came from.
     first: usize,
     last: usize,
 }
 
-/// Characters that are normalized together. One value is used again and again, to keep its memory.
+/// Characters that are normalized together. One value is used for all segments of a text, to keep its memory.
 pub struct Segment {
     form: Form,
     parts: Vec<Part>,
-    /// Marks that are being ordered.
+    /// A copy of the marks that are being ordered.
     spare: Vec<Part>,
-    /// For each part, the first place that it or any later one came from.
+    /// For each part, the first place that it or a later part came from.
     lowest: Vec<usize>,
 }
 
 impl Segment {
-    /// An empty one.
+    /// An empty segment.
     pub fn new(form: Form) -> Segment {
         Segment { form, parts: Vec::new(), spare: Vec::new(), lowest: Vec::new() }
     }
 
-    /// Decompose a character, and keep its parts.
+    /// Decompose the character at a place, and keep its parts.
     pub fn add(&mut self, character: char, at: usize) -> Result<(), Halt> {
         let mut push = |character: char| {
             let class = Properties::of(character).class;
@@ -465,7 +468,8 @@ impl Segment {
         out: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<(), Halt> {
-        // (Parts whose places are mixed up cannot be told apart.)
+        // Parts that have changed places are a group, and all of them come from where the group begins in the text. A
+        // new group begins at a part if all parts before it came from places before those of all parts from it on.
         if O::KEEPS {
             self.lowest.clear();
             self.lowest.grow(self.parts.len() + 1)?;
@@ -497,7 +501,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Compose each letter with the marks after it that nothing blocks.
+    /// Compose each letter with the marks after it. (A mark is blocked by one before it of the same or a higher class.)
     fn compose(&mut self) {
         // Where the last letter is in the result, and the class of the last mark after it.
         let (mut letter, mut before) = (None, 0);
@@ -548,7 +552,7 @@ fn order(marks: &mut [Part], spare: &mut Vec<Part>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// The character that two are composed to, if there is one.
+/// The character that two characters are composed to, if there is one.
 fn composed(left: char, right: char) -> Option<char> {
     let (left, right) = (left as u32, right as u32);
     let (first, middle, last) = (left.wrapping_sub(L), right.wrapping_sub(V), right.wrapping_sub(T));
