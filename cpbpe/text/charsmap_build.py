@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from cpbpe.lazy import importing
-from cpbpe.text.charsmap import MAX_MATCHES, NAMES
+from cpbpe.text.charsmap import MAX_MATCHES, RULE_NAMES
 
 _BLOCK = 256
 """Units are made in blocks of this size."""
@@ -325,7 +325,7 @@ def named_rules(name: str) -> dict[str, str]:
     >>> rules["①"], rules["e\u0301"], "é" in rules, len(rules)
     ('1', 'é', False, 225232)
     """
-    if name not in NAMES:
+    if name not in RULE_NAMES[1:]:
         raise ValueError(f"there are no rules named {name!r}")
     rules = dict(_nfkc())
     if name.startswith("nmt_"):
@@ -439,7 +439,7 @@ def _fold(character: str) -> str:
 
 def main() -> None:
     """Write the charsmaps of all named rules into the package."""
-    for name in NAMES:
+    for name in RULE_NAMES[1:]:
         charsmap = charsmap_from_rules(named_rules(name).items())
         path = Path(__file__).with_name("charsmaps") / f"{name}.zlib"
         path.write_bytes(zlib.compress(charsmap, 9))

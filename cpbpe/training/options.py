@@ -19,14 +19,12 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cpbpe.errors import TrainingError
 from cpbpe.spelling import counted, given, listed, named, spelled
+from cpbpe.text.charsmap import RULE_NAMES
 from cpbpe.training.option_names import REFUSED, advice
 
 Pretokenizer = Callable[[str], Sequence[str]]
 Rules = Sequence[tuple[str, str]] | Mapping[str, str]
 """Texts with their replacements. `TrainOptions` holds them as a tuple of pairs, and all lists as tuples."""
-
-RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
-"""The normalization rules that have a name."""
 
 MAX_SENTENCE_LENGTH = 1 << 30
 """The largest `max_sentence_length` that sentencepiece takes. Models record it when there is no limit."""
@@ -677,8 +675,8 @@ GROUPS: dict[str, dict[str, Meaning]] = {
     },
     "normalization": {
         "normalization_rule_name": Meaning(
-            "the rules by which text is rewritten, in training and when it is encoded: identity (no rules), "
-            "nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
+            "the rules by which text is rewritten, in training and when it is encoded; identity has none: "
+            f"{', '.join(RULE_NAMES)}",
             "Choose nmt_nfkc if variants of a character should become the same (① and 1), and a name with "
             "_cf if case should not matter. Decoding then gives the rewritten text.",
         ),

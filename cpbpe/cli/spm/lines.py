@@ -25,6 +25,7 @@ from cpbpe.lazy import importing, kept
 from cpbpe.model.spec import PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted
+from cpbpe.text.charsmap import RULE_NAMES
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 
@@ -601,7 +602,7 @@ _NORMALIZE = Program(
             "normalization_rule_name",
             "string",
             "",
-            "the name of rules: identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
+            f"the name of rules: {', '.join(RULE_NAMES)}",
         ),
         Flag("normalization_rule_tsv", "string", "", "a file of rules"),
         Flag(

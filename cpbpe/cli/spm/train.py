@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from cpbpe.cli.output import check_outputs, say
 from cpbpe.cli.spm.flags import NO_SEED, RETIRED, CommandLine, Flag, Program
 from cpbpe.lazy import importing
+from cpbpe.text.charsmap import RULE_NAMES
 
 _UNIGRAM = "only the unigram model has it"
 
@@ -51,7 +52,7 @@ _FLAGS = (
         "normalization_rule_name",
         "string",
         "nmt_nfkc",
-        "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf",
+        ", ".join(RULE_NAMES),
     ),
     Flag("normalization_rule_tsv", "string", "", "a file with rules of your own"),
     Flag("denormalization_rule_tsv", "string", "", "a file with rules for decoded text"),

@@ -29,7 +29,7 @@ from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, ModelSpec, Piece, Pieces, PieceType
 from cpbpe.reference.encoding import Normalizer
-from cpbpe.text.charsmap import Charsmap
+from cpbpe.text.charsmap import RULE_NAMES, Charsmap, rule_charsmap
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_positions, text_of
 
@@ -261,9 +261,6 @@ def _of_name(name: str | bytes) -> Any:
 
 def charsmap_of_name(name: str) -> bytes:
     """The charsmap of sentencepiece's rules of this name."""
-    with importing:
-        from cpbpe.text.charsmap import rule_charsmap
-        from cpbpe.training.options import RULE_NAMES
     if name not in RULE_NAMES:
         raise RuntimeError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
     return rule_charsmap(name)
