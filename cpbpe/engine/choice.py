@@ -166,7 +166,7 @@ with pip's option --no-binary cpbpe"
     core_here = next(_cores(here), None)
     if core_here is not None:
         reason = str(error).rstrip(". ")
-        return f"the compiled core, {core_here}, cannot be imported: {reason}. {_way_out(reason)}"
+        return f"the compiled core, {core_here}, cannot be imported: {reason}. {_advice(reason)}"
     elsewhere = [path for path in (sys.path if paths is None else paths) if _is_another(path, here)]
     if elsewhere:
         home, other = os.path.dirname(here), os.path.join(elsewhere[0], os.path.basename(here))
@@ -228,7 +228,7 @@ their models (expected tuple of length 7). Compile it again: pip install -e /'
     )
 
 
-def _way_out(reason: str) -> str:
+def _advice(reason: str) -> str:
     if "interpreter" in reason:  # PyO3 and Python have several messages for this
         return "Use cpbpe in the main interpreter, or in processes of their own (multiprocessing)"
     return f"Install cpbpe again on this machine, with this Python, {sys.executable}"

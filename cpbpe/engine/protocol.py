@@ -86,7 +86,7 @@ class Engine(Protocol):
 
     # --- Text to ids ------------------------------------------------------------------------------
 
-    # `ends` says what goes around the ids of each text. With `dropout`, merges are skipped at random.
+    # `ends` says which ids to put around those of each text. With `dropout`, merges are skipped at random.
 
     def normalize(self, text: AnyText) -> AnyText:
         """The normalized text, which is then merged into pieces.

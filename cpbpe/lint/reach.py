@@ -71,7 +71,7 @@ class Witnesses:
         raise NotImplementedError
 
     def shortest(self, id: int) -> str | None:
-        """A text that yields a piece, as short as was found; None if none does or was found."""
+        """The shortest text found that yields a piece; None if no text does, or none was found."""
         raise NotImplementedError
 
     def _plain(self, id: int) -> str:
@@ -180,7 +180,7 @@ class Characters(Witnesses):
 
     @kept
     def _deep(self) -> frozenset[int]:
-        """UNUSED pieces that text yields all the same, because the depth of taking apart is limited."""
+        """UNUSED pieces that text yields nevertheless: pieces are taken apart only to a limited depth."""
         unused = [id for id in self._merged if self._types[id] == PieceType.UNUSED]
         if len(unused) <= MAX_SPLIT_DEPTH:
             return frozenset()
@@ -259,7 +259,7 @@ class Characters(Witnesses):
         return Reach(texts, reasons, literal)
 
     def shortest(self, id: int) -> str | None:
-        """A text that yields a piece, as short as possible; None if none does or was found."""
+        """A text that yields a piece, as short as possible; None if no text does, or none was found."""
         kind = self._types[id]
         if kind == PieceType.UNKNOWN:
             return _text(self._unknown(id))
@@ -375,7 +375,7 @@ class Characters(Witnesses):
 
     @kept
     def _bytes(self) -> dict[int, str | Reason]:
-        """For each BYTE piece a text, or why there is none. Characters that are no pieces become bytes."""
+        """For each BYTE piece a text, or why there is none. Characters without a piece become bytes."""
         ids = {
             int(self._texts[id][3:5], 16): id
             for id, kind in enumerate(self._types)
@@ -473,7 +473,7 @@ class Bytes(Witnesses):
         return Reach(texts, reasons, frozenset(), unmerged)
 
     def shortest(self, id: int) -> str | None:
-        """A text that yields a piece, as short as was found; None if none was."""
+        """The shortest text found that yields a piece; None if none was found."""
         texts: dict[int, str] = {}
         if self._types[id] == PieceType.NORMAL and is_valid_utf8(self._texts[id]):
             self._find([id], (*_SIDES, *_RARE_SIDES), texts)

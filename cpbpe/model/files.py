@@ -1,6 +1,6 @@
 """Reading a model file: finding it, and refusing a file that cannot be a model before all of it is read.
 
-`describe` says what a file is if it turns out to be no model.
+`describe` says what a file is if it turns out not to be a model.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def read_model_file(source: Source) -> bytes:
                 missing = f"no such file or folder; is it {at_home!r}?"
             raise FileNotFoundError(error.errno, missing, path) from None
         with file:
-            found = read_model_file(file)
+            content = read_model_file(file)
         name = os.fsdecode(file.name)
         if name.lower().endswith(_HALVES):
-            found = GPT2.imported().with_partner(name, found)
-        return found
+            content = GPT2.imported().with_partner(name, content)
+        return content
     if not hasattr(source, "read"):
         hint = "; for the bytes of a file use from_bytes()" if isinstance(source, (bytes, bytearray)) else ""
         raise TypeError(
@@ -139,7 +139,7 @@ def in_folder(folder: str) -> str:
     raise FileNotFoundError(f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}; {shown}")
 
 
-# --- Files that are no models ---------------------------------------------------------------------
+# --- Files that are not models --------------------------------------------------------------------
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "it is a zip archive (PyTorch weights, perhaps); look for tokenizer.model beside it"),

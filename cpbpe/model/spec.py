@@ -21,7 +21,7 @@ from cpbpe.model.piece_type import PieceType as PieceType
 MAX_USER_DEFINED_MATCHES = 64
 """Of the USER_DEFINED pieces that match at one place, sentencepiece looks at this many, shortest first."""
 MAX_SPLIT_DEPTH = 100
-"""sentencepiece splits UNUSED pieces this many times in a row, and no more."""
+"""sentencepiece splits an UNUSED piece, and the parts of it that are UNUSED, to this depth."""
 
 
 class Piece(NamedTuple):
@@ -125,7 +125,7 @@ class NormalizerSpec:
     """How text is rewritten before it is cut into pieces (or, for a denormalizer, after decoding)."""
 
     name: str = ""
-    """The name that the model gives its rules. It is for people: nothing depends on it."""
+    """The name that the model gives its rules. It is only shown: nothing depends on it."""
     charsmap: bytes = field(default=b"", repr=False)
     """The rules, compiled (see `cpbpe.text.charsmap`); empty when there are none."""
     add_dummy_prefix: bool = True
@@ -187,7 +187,7 @@ class Carried:
     """The encoding options that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`; and
     KEEPS_SPACE, which follows from its format."""
     roles: Mapping[str, str] = field(default_factory=dict)
-    """The token for each role ("bos", "eos", "pad", "mask", "eot", ...), as far as the file says it."""
+    """The tokens of those roles ("bos", "eos", "pad", "mask", "eot", ...) for which the file names one."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     """The chat templates by name; the usual one is "default"."""
     tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class SplitSpec:
     pattern: str
     """The regular expression whose matches are the chunks, as the packages `regex` and tiktoken write it."""
     name: str = ""
-    """What the pattern is called: "gpt2", "cl100k", ... It is for people: nothing depends on it."""
+    """What the pattern is called: "gpt2", "cl100k", ... It is only shown: nothing depends on it."""
     then: tuple[str, ...] = ()
     """Further patterns, each of which cuts the chunks of the one before. Text between two of their matches is
     a chunk, too. They see each chunk as a text by itself: lookarounds do not reach beyond its ends."""

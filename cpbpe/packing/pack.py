@@ -145,10 +145,10 @@ def pack_source(
     place, kind = Place(out), FORMATS[how["to"]]
     encoding = _checked_options(tokenizer, {name: given[name] for name in given if name not in PACK})
     size = checked_shard_size(kind.usual_size if how["shard_size"] is None else how["shard_size"])
-    stored = _dtype(kind, how["dtype"], tokenizer.vocab_size)
-    item = np.dtype(stored).itemsize
+    dtype = _dtype(kind, how["dtype"], tokenizer.vocab_size)
+    item_bytes = np.dtype(dtype).itemsize
     threads = threads_or_all(how["threads"])
-    kind.check(None if size is None else size.tokens(item) * item)
+    kind.check(None if size is None else size.tokens(item_bytes) * item_bytes)
     share = _share(how["validation"])
     split_seed = _seed("validation_seed", how["validation_seed"])
     seed = None if how["shuffle_seed"] is None else _seed("shuffle_seed", how["shuffle_seed"])
@@ -157,7 +157,7 @@ def pack_source(
     manifest = Manifest(
         options={
             "to": kind.name,
-            "dtype": stored,
+            "dtype": dtype,
             "shard_size": None if size is None else str(size),
             "shuffle_seed": seed,
             "validation": share,
@@ -185,7 +185,7 @@ def pack_source(
             manifest=manifest,
             source=source,
             format=kind,
-            most_tokens=None if size is None else size.tokens(item),
+            most_tokens=None if size is None else size.tokens(item_bytes),
             resumed=resumed,
             show=display.update,
         )

@@ -185,6 +185,7 @@ class Writer:
         self._encoder.count(ids if ids.dtype.kind == "u" else encoded.ids, counts)
         read, files, records = batch.located(self.read, len(lengths), encoded.empty)
         numbers = np.arange(self.read.number, read.number)
+        # (The order of writing is that of the numbers, unless documents are shuffled later.)
         rows = Rows(ids, lengths, numbers, numbers, files, records).where(lengths > 0)
         counts.documents += len(rows)
         counts.without_tokens += len(lengths) - len(rows)

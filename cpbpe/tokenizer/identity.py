@@ -120,7 +120,7 @@ def restore(cls: Any, file: bytes, behaviour: int, bound_options: Mapping[str, A
 
 
 def summary(facts: ModelFacts) -> str:
-    """A model in a line, for people."""
+    """One line about a model, to be shown."""
     engine, added = facts.engine, len(facts.special.added)
     more = f", {added} added tokens" if added else ""
     head = engine.head

@@ -73,7 +73,7 @@ class EncodePlan:
         return engine if self.prefix_after_special else engine.variant(prefix=False)
 
     def finish(self, ids: list[int]) -> list[int]:
-        """The ids with what goes around them."""
+        """The ids of a text, with those in front and at the end."""
         return ids if self.ends is None else between(ids, *self.ends)
 
     def finish_ragged(self, rows: Ragged, lengths: Sequence[int] | None = None) -> Ragged:

@@ -1,7 +1,7 @@
 """Text with special tokens in it, encoded and decoded segment by segment.
 
-A segment is the text before, between or after special tokens. Each is encoded like a text of its own, with a
-dummy prefix of its own if the model adds one. If decoding shows special tokens, it treats segments likewise.
+A segment is the text before, between or after special tokens. Each is encoded as if it were a whole text,
+with a dummy prefix if the model adds one. If decoding shows special tokens, it treats segments the same way.
 
 `SpecialEncoder` and `SpecialDecoder` stand between a Tokenizer and its engine, but only if a call needs more
 than the engine can do. They have the same methods as the engine, so a caller need not know which one it uses.

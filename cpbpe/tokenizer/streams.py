@@ -207,17 +207,17 @@ class SpecialKeys:
 
         It ends early where a token may begin that only more text can decide.
         """
-        found: list[Key] = []
+        tokens: list[Key] = []
         while self._first is not None and (place := self._first.search(text, at)):
             at = place.start()
             if not final and self._finder.could_grow(text, at):
-                return found, at
+                return tokens, at
             length = self._finder.longest(text, at)
             if length:
                 key = text[at : at + length]
-                found.append(Key(at, at + length, key.decode(), self._ids[key]))
+                tokens.append(Key(at, at + length, key.decode(), self._ids[key]))
             at += length or 1
-        return found, len(text)
+        return tokens, len(text)
 
     def rests(self, text: bytes, at: int) -> Iterator[bytes]:
         """Yield the rests of tokens that begin at the end of the text, at `at` or later, and go beyond it."""
@@ -283,6 +283,7 @@ class _Segment:
         last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
         if cut:  # 0 says that there is none
             cut += self._searched
+        # (From now on this counts from the cut, because the text before it will be removed.)
         self._searched += last - cut
         return cut
 
@@ -397,6 +398,7 @@ class StreamDecoder(_Stream):
         return text
 
     def _push(self, ids: list[int]) -> str:
+        """The text that some checked ids make certain."""
         plain = self._plain
         if self._steady:
             try:

@@ -96,6 +96,7 @@ class Tokenizer:
         self._bound = bound
         self._plans = Plans(facts, bound)
         self._encoder = None if bound else self._plans.encode({}, "encode").encoder
+        # (Without flags, the engine decodes all ids but those of added tokens, for which it returns None.)
         decoder = self._plans.decode({}, "decode") if facts.special.flags else facts.engine
         self._decoder = None if bound else decoder
 
@@ -151,7 +152,7 @@ class Tokenizer:
         r"""The ids of a text.
 
         `text` may be bytes, and they need not be valid UTF-8: a byte that belongs to no character
-        reads as U+FFFD. Special tokens that a text spells out stay ordinary text, unless they are allowed.
+        is read as U+FFFD. Special tokens that a text spells out stay ordinary text, unless they are allowed.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> tok.encode("Hi", add_bos=True, add_eos=True), tok.encode("<s>Hi", allowed_special={"<s>"})
@@ -388,8 +389,7 @@ class Tokenizer:
     def decode(self, ids: Ids, **options: Unpack[DecodeOptions]) -> str:
         """The text of ids: any sequence of integers, a numpy array, or one integer.
 
-        CONTROL pieces are left out, unless asked for. Each byte that belongs to no character reads as
-        U+FFFD.
+        CONTROL pieces are left out by default. Each byte that belongs to no character becomes U+FFFD.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> tok.decode([1, 15359, 28808, 2]), tok.decode([1, 15359, 2], skip_special_tokens=False)

@@ -98,16 +98,16 @@ def compare(
 def names_of(models: list[Any]) -> dict[str, Any]:
     """Models by name: the name of the file; its path if several have that name; then, a number is added."""
     short = [name_of(model) for model in models]
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for model, name in zip(models, short, strict=True):
         if short.count(name) > 1 and not isinstance(model, Tokenizer):
             name = str(model)
         number, unique = 1, name
-        while unique in found:
+        while unique in by_name:
             number += 1
             unique = f"{name} ({number})"
-        found[unique] = model
-    return found
+        by_name[unique] = model
+    return by_name
 
 
 def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
@@ -119,7 +119,7 @@ def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
             name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)
         )
         texts = dict(zip(unique, map(Path, paths), strict=True))
-    found: dict[str, Documents | Iterable[str | bytes]] = {}
+    by_name: dict[str, Documents | Iterable[str | bytes]] = {}
     for name, given in texts.items():
         if isinstance(given, os.PathLike):
             given = Documents(given)
@@ -128,12 +128,12 @@ def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
         if not isinstance(given, (Documents, Iterable)):
             kind = type(given).__name__
             raise TypeError(f"a text is a str, bytes, a Path or an iterable of texts, not {kind}")
-        found[str(name)] = given
-    if not found:
+        by_name[str(name)] = given
+    if not by_name:
         raise ValueError(
             "there is no text to compare; give at least one file, or a mapping of names to texts"
         )
-    return found
+    return by_name
 
 
 class _Tally:
@@ -322,13 +322,13 @@ class Probe(NamedTuple):
 
 def probes() -> list[Probe]:
     """All probes."""
-    found = [Probe("formats", name, (text,)) for name, text in formats().items()]
+    all_probes = [Probe("formats", name, (text,)) for name, text in formats().items()]
     chance = random.Random(1)
     for digits in range(1, MOST_DIGITS + 1):
         numbers = [str(chance.randrange(10 ** (digits - 1), 10**digits)) for _ in range(NUMBERS)]
-        found.append(Probe("digits", str(digits), tuple(numbers)))
-    found += [Probe("indentation", name, (indented(step),)) for name, step in STYLES.items()]
-    return [*found, Probe("indentation", "none", (indented(""),))]
+        all_probes.append(Probe("digits", str(digits), tuple(numbers)))
+    all_probes += [Probe("indentation", name, (indented(step),)) for name, step in STYLES.items()]
+    return [*all_probes, Probe("indentation", "none", (indented(""),))]
 
 
 def indented(step: str) -> str:

@@ -111,7 +111,7 @@ class CountSetup:
         return wanted
 
     def _by_option(self) -> dict[str, Any]:
-        """The values by the names of their options; what is not an option has a name for people."""
+        """The values by the names of their options. What is not an option is named in words, for messages."""
         spec = self.spec
         if isinstance(spec, ByteCountSpec):
             return {

@@ -98,7 +98,7 @@ def read_settings(folder: str, main: str) -> FolderSettings:
 
     If a file cannot be read, a ModelError names it, and says what is wrong with it.
     """
-    found = FolderSettings()
+    settings = FolderSettings()
     file = _file(folder, CONFIG)
     config = _object(folder, CONFIG)
     # 1. Tokens, and the role of each. If there is no list by id, transformers reads two other files.
@@ -108,47 +108,47 @@ def read_settings(folder: str, main: str) -> FolderSettings:
     for key, token in (by_id or {}).items():
         if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
             file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
-        _add(found, int(key), token, f"added_tokens_decoder[{key!r}]", file)
-    _read_named(found, config, file)
+        _add(settings, int(key), token, f"added_tokens_decoder[{key!r}]", file)
+    _read_named(settings, config, file)
     if "added_tokens_decoder" not in config:
-        _read_named(found, _object(folder, TOKENS), _file(folder, TOKENS))
+        _read_named(settings, _object(folder, TOKENS), _file(folder, TOKENS))
         old = _file(folder, ADDED)
         for text, id in _object(folder, ADDED).items():
             if type(id) is not int or id < 0:
                 old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
-            _add(found, id, text, old.shown(text), old)
+            _add(settings, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
-    _read_switches(found, config, file)
+    _read_switches(settings, config, file)
     if main != TOKENIZER:
-        _read_tokenizer_json(found, folder)
+        _read_tokenizer_json(settings, folder)
     # 3. Everything else.
-    _read_templates(found, folder, config)
+    _read_templates(settings, folder, config)
     if isinstance(name := config.get("tokenizer_class"), str):
-        found.tokenizer_class = name
+        settings.tokenizer_class = name
     ends = _object(folder, GENERATION).get("eos_token_id")
     for id in ends if isinstance(ends, list) else [] if ends is None else [ends]:
         if type(id) is not int:
             generation = _file(folder, GENERATION)
             generation.wrong(f"eos_token_id must be an id or a list of ids, not {generation.shown(ends)}")
-        found.stops.append(id)
-    _note_the_rest(found, config, file)
-    return found
+        settings.stops.append(id)
+    _note_the_rest(settings, config, file)
+    return settings
 
 
 # --- Tokens ---------------------------------------------------------------------------------------
 
 
-def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
+def _read_named(settings: FolderSettings, content: Json, file: JsonFile) -> None:
     """Read the members that name a token, and the lists of tokens."""
     for key, token in content.items():
         role = key.removesuffix(_SUFFIX)
         if role != key and not isinstance(token, bool) and key not in _SWITCHES:
             if token is None:
-                found.roles.pop(role, None)
+                settings.roles.pop(role, None)
             elif isinstance(token, (str, dict)):
                 text = _content(token, key, file)
-                found.roles[file.valid(role, f"the name {file.shown(key)}")] = text
-                _keep_flags(found, token, text, file)
+                settings.roles[file.valid(role, f"the name {file.shown(key)}")] = text
+                _keep_flags(settings, token, text, file)
     for key in _LISTS:
         given = content.get(key)
         if isinstance(given, dict):
@@ -157,30 +157,30 @@ def _read_named(found: FolderSettings, content: Json, file: JsonFile) -> None:
                 if f"{role}{_SUFFIX}" in _SWITCHES:
                     file.wrong(f"{key} calls a token {file.shown(role)}, which is the name of a setting")
                 file.valid(role, f"the name {file.shown(role)}")
-                found.roles[role] = _content(token, f"{key}[{role!r}]", file)
+                settings.roles[role] = _content(token, f"{key}[{role!r}]", file)
         elif isinstance(given, list):
             for place, token in enumerate(given):
                 text = _content(token, f"{key}[{place}]", file)
-                found.extra[text] = None
-                _keep_flags(found, token, text, file)
+                settings.extra[text] = None
+                _keep_flags(settings, token, text, file)
         elif given is not None:
             file.wrong(f"{key} must be a list, not {file.shown(given)}")
 
 
-def _add(found: FolderSettings, id: int, token: Any, what: str, file: JsonFile) -> None:
+def _add(settings: FolderSettings, id: int, token: Any, what: str, file: JsonFile) -> None:
     text = _content(token, what, file)
-    if id in found.tokens and found.tokens[id] != text:
-        found.notes.append(f"the id {id} is {found.tokens[id]!r} in one file, and {text!r} in another")
+    if id in settings.tokens and settings.tokens[id] != text:
+        settings.notes.append(f"the id {id} is {settings.tokens[id]!r} in one file, and {text!r} in another")
         return
-    found.tokens[id] = text
+    settings.tokens[id] = text
     if isinstance(token, dict):
-        found.flags[text] = _flags(token, file)
+        settings.flags[text] = _flags(token, file)
 
 
-def _keep_flags(found: FolderSettings, token: Any, text: str, file: JsonFile) -> None:
+def _keep_flags(settings: FolderSettings, token: Any, text: str, file: JsonFile) -> None:
     """Keep the flags of a token that is listed as special, unless its entry by id has given some before."""
     if isinstance(token, dict):
-        found.flags.setdefault(text, _flags({**token, "special": True}, file))
+        settings.flags.setdefault(text, _flags({**token, "special": True}, file))
 
 
 def _flags(token: dict[str, Any], file: JsonFile) -> tuple[str, ...]:
@@ -205,19 +205,21 @@ def _content(token: Any, what: str, file: JsonFile) -> str:
 # --- Options --------------------------------------------------------------------------------------
 
 
-def _read_switches(found: FolderSettings, config: Json, file: JsonFile) -> None:
+def _read_switches(settings: FolderSettings, config: Json, file: JsonFile) -> None:
     for key in _SWITCHES:
         if not isinstance(config.get(key), (bool, type(None))):
             file.wrong(f"{key} must be true, false or null, not {file.shown(config[key])}")
     for end in ("bos", "eos"):
         if (wanted := config.get(f"add_{end}_token")) is not None:
-            found.options[f"add_{end}"] = wanted
+            settings.options[f"add_{end}"] = wanted
     if config.get("legacy") is False:
-        found.options["prefix_after_special"] = False
-    found.is_legacy_lost = is_legacy_lost(config)
-    found.prefix_space = config.get("add_prefix_space")
+        settings.options["prefix_after_special"] = False
+    settings.is_legacy_lost = is_legacy_lost(config)
+    settings.prefix_space = config.get("add_prefix_space")
     if (arguments := config.get("sp_model_kwargs")) not in (None, {}):
-        found.notes.append(f"{CONFIG} asks sentencepiece for {file.shown(arguments)}, which is not done here")
+        settings.notes.append(
+            f"{CONFIG} asks sentencepiece for {file.shown(arguments)}, which is not done here"
+        )
 
 
 def is_legacy_lost(config: Json) -> bool:
@@ -230,7 +232,7 @@ def is_legacy_lost(config: Json) -> bool:
     return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
 
 
-def _read_tokenizer_json(found: FolderSettings, folder: str) -> None:
+def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
     """Read the tokens of a tokenizer.json beside the model, and what it puts around texts."""
     file = _file(folder, TOKENIZER)
     try:
@@ -246,7 +248,7 @@ def _read_tokenizer_json(found: FolderSettings, folder: str) -> None:
         id = token.get("id") if isinstance(token, dict) else None
         if type(id) is not int or id < 0:
             file.wrong(f"added_tokens[{place}] must be an object with an id, and is {file.shown(token)}")
-        _add(found, id, token, f"added_tokens[{place}]", file)
+        _add(settings, id, token, f"added_tokens[{place}]", file)
         ids[token["content"]] = id
     processor = head.get("post_processor")
     with importing:
@@ -256,24 +258,24 @@ def _read_tokenizer_json(found: FolderSettings, folder: str) -> None:
     except ModelError as error:
         file.wrong(str(error).partition(": ")[2])
     if ends is None:
-        found.notes.append(
+        settings.notes.append(
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
         )
         return
     for option, end in zip(("add_bos", "add_eos"), ends, strict=True):
         wanted = end is not None
-        if found.options.get(option, wanted) != wanted:
-            found.notes.append(
-                f"{CONFIG} says {option}_token={found.options[option]}, and {TOKENIZER}, which "
+        if settings.options.get(option, wanted) != wanted:
+            settings.notes.append(
+                f"{CONFIG} says {option}_token={settings.options[option]}, and {TOKENIZER}, which "
                 f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
             )
-        found.options[option] = wanted
+        settings.options[option] = wanted
 
 
 # --- Chat templates -------------------------------------------------------------------------------
 
 
-def _read_templates(found: FolderSettings, folder: str, config: Json) -> None:
+def _read_templates(settings: FolderSettings, folder: str, config: Json) -> None:
     paths = {"default": os.path.join(folder, TEMPLATE)}
     others = os.path.join(folder, TEMPLATES)
     for name in sorted(os.listdir(others)) if os.path.isdir(others) else ():
@@ -282,13 +284,13 @@ def _read_templates(found: FolderSettings, folder: str, config: Json) -> None:
     for title, path in paths.items():
         if title != "default" or os.path.isfile(path):
             with open(path, "rb") as file:
-                found.chat_templates[title] = JsonFile(path).text(file.read())
-    if found.chat_templates:
+                settings.chat_templates[title] = JsonFile(path).text(file.read())
+    if settings.chat_templates:
         return
     for name, given in ((CONFIG, config), (OLD_TEMPLATE, _object(folder, OLD_TEMPLATE))):
         template = given.get("chat_template")
         if template is not None:
-            found.chat_templates = dict(_templates(template, _file(folder, name)))
+            settings.chat_templates = dict(_templates(template, _file(folder, name)))
             return
 
 
@@ -312,7 +314,7 @@ def _templates(given: Any, file: JsonFile) -> Iterator[tuple[str, str]]:
 # --- Files ----------------------------------------------------------------------------------------
 
 
-def _note_the_rest(found: FolderSettings, config: Json, file: JsonFile) -> None:
+def _note_the_rest(settings: FolderSettings, config: Json, file: JsonFile) -> None:
     """Add a note about what the files say that cannot be kept."""
     rest = {
         key: value
@@ -326,7 +328,7 @@ def _note_the_rest(found: FolderSettings, config: Json, file: JsonFile) -> None:
     if rest:
         shown = ", ".join(f"{key} ({file.shown(value)})" for key, value in list(rest.items())[:4])
         more = f" and {len(rest) - 4} more" if len(rest) > 4 else ""
-        found.notes.append(f"{CONFIG} also says {shown}{more}, which is not kept")
+        settings.notes.append(f"{CONFIG} also says {shown}{more}, which is not kept")
 
 
 def _file(folder: str, name: str) -> JsonFile:
@@ -385,19 +387,19 @@ def json_head(file: BinaryIO) -> dict[str, Any]:
 def _members(text: str) -> dict[str, Any]:
     """Return the members of the object in a text, up to `model`, or raise a ValueError."""
     decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     at = _after(text, 0, "{")
     if text.startswith("}", at):
-        return found
+        return members
     while True:
         key, at = decoder.raw_decode(text, at)
         at = _after(text, at, ":")
         if key == "model":
-            return found
-        found[key], at = decoder.raw_decode(text, at)
+            return members
+        members[key], at = decoder.raw_decode(text, at)
         at = _after_space(text, at)
         if text.startswith("}", at):
-            return found
+            return members
         at = _after(text, at, ",")
 
 

@@ -451,7 +451,7 @@ fn look(machine: impl Machine, line: &[u64; LINE], key: Key) -> PackedIds {
 
 // --- Chunks that were seen once ------------------------------------------------------------------
 //
-// Some kinds of chunks are remembered only when they come for the second time: characters, and long chunks of
+// Some kinds of chunks are remembered only when they occur for the second time: characters, and long chunks of
 // byte-level vocabularies. In some texts nearly every such chunk is new, and the memory for them took more time than
 // everything else.
 //
@@ -478,7 +478,7 @@ pub struct Once {
 }
 
 impl Once {
-    /// Whether a chunk comes for the first time, as far as the filter knows.
+    /// Whether a chunk occurs for the first time, as far as the filter knows.
     pub fn is_new(&mut self, key: Key) -> bool {
         if self.count == MANY || self.words.is_empty() {
             self.words.clear();

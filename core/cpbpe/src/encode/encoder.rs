@@ -144,7 +144,7 @@ trait WordSource: Sized {
         lookup: &mut BatchLookup,
     ) -> Result<(), Halt>;
     /// Merge a new chunk, and leave its ids in `encoder.chunk`. Returns true if the cache is to remember it now, false
-    /// if only when it comes for the second time.
+    /// if only when it occurs for the second time.
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt>;
 }
 
@@ -307,8 +307,8 @@ impl WordSource for Cutter<'_> {
                 encoder.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..]));
                 encoder.append_words(text, batch, lookup, Ids::<SOME>(&ids[1..]))
             } else if machine.vector().is_some() {
-                // (They begin in the batch, or with the byte before it. If there are none, `singles_begin` means
-                // nothing.)
+                // (They begin in the batch, or with the byte before it. If there are none, `singles_begin` has no
+                // meaning.)
                 let first = Ids::<FEW>(&words.ids[(words.singles_begin + FIRST).saturating_sub(words.first)..]);
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
                 encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[FIRST..]))
@@ -321,7 +321,7 @@ impl WordSource for Cutter<'_> {
         }
     }
 
-    /// A chunk of one character is remembered only when it comes for the second time, because in some texts nearly
+    /// A chunk of one character is remembered only when it occurs for the second time, because in some texts nearly
     /// every such character is a new one.
     #[cold]
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, _: Key, text: &[u8]) -> Result<bool, Halt> {
@@ -428,7 +428,7 @@ impl WordSource for PatternCutter<'_> {
         unsafe { encoder.append_words(text, batch, lookup, singles) }
     }
 
-    /// A long chunk is remembered only when it comes for the second time. Where long chunks cannot be cut, most never
+    /// A long chunk is remembered only when it occurs for the second time. Where long chunks cannot be cut, most never
     /// do, and the cache would be full of them.
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt> {
         let Encoder { vocab, check, chunk, .. } = encoder;

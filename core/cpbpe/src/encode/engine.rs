@@ -28,7 +28,7 @@ pub type Input<'a> = (&'a [u8], bool);
 pub struct Engine {
     /// The pieces.
     pub(crate) vocab: Arc<Vocab>,
-    /// What the model file says besides.
+    /// What else the model file says.
     file: Arc<File>,
     /// The normalizer of this variant.
     pub(crate) normalizer: Normalizer,
@@ -49,7 +49,7 @@ struct Spare {
     others: Mutex<Vec<Box<Scratch>>>,
 }
 
-/// What a model file says besides the pieces.
+/// What a model file says in addition to the pieces.
 struct File {
     /// Special tokens that were added to the model, and their ids.
     added: Vec<(Vec<u8>, u32)>,
@@ -469,7 +469,7 @@ pub struct Ends {
 
 impl Engine {
     /// Append the ids of a text to `ids`, with what goes around them. `scratch` lends its buffers, and what it holds
-    /// afterwards means nothing.
+    /// afterwards has no meaning.
     #[inline]
     pub(crate) fn append_between(
         &self,

@@ -128,6 +128,7 @@ def decoder_note(content: Json, names: Names) -> str | None:
     steps = steps_of(content.get("decoder"), "decoders", "decoder")
     if steps == names.decoder()["decoders"]:
         return None
+    # The usual decoder does the same if no spaces are removed, no token is hidden, and nothing is unknown.
     rules = names.spec.normalizer
     if not rules.remove_extra_whitespaces and not names.has_hidden and names.spec.byte_fallback:
         strip: list[Json] = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
@@ -162,7 +163,7 @@ class _Vocabulary:
                 "model.unk_token is missing: tokenizers leaves out unknown characters, and SentencePiece "
                 "never does"
             )
-        # (Only ASCII matters here, because other bytes are no characters by themselves.)
+        # (Only ASCII matters here, because other bytes are not characters by themselves.)
         missing = {chr(int(byte[3:5], 16)): byte for byte in _BYTES - vocab.keys() if byte < "<0x80>"}
         self.bytes = missing if missing.keys() <= vocab.keys() else {}
         """The names of BYTE pieces that the vocabulary lacks, by the one-character tokens that stand for
