@@ -138,6 +138,7 @@ class Writer:
 
     def _first_state(self) -> dict[str, Any]:
         """The state in which nothing has been read and the files of all complete shards have been written."""
+        # (The lists are arguments of `Split`: the next shard, twice the next document, and an empty spool.)
         splits = {name: [0, 0, 0, ()] for name in self._job.splits}
         for shard in self._job.manifest.shards:
             end = shard["sequence"][1]
@@ -149,7 +150,7 @@ class Writer:
         self.read = Read(**state["read"])
         self.counts = Counts(**state["counts"])
         self.ordering: list[int] | None = state["ordering"]
-        """Once all documents are in buckets: the next bucket, and its place in the sequence."""
+        """Once all documents are in buckets: the next bucket, and where it begins in the sequence."""
         self._splits = {name: Split(job, name, *values) for name, values in state["splits"].items()}
         self._buckets: Buckets | None = None
         if job.options["shuffle_seed"] is not None:
@@ -182,6 +183,7 @@ class Writer:
         counts = replace(self.counts)
         lengths = np.diff(encoded.offsets)
         ids = encoded.ids.astype(self._job.options["dtype"], copy=False)
+        # (`count` needs an unsigned type, which the type of the files need not be.)
         self._encoder.count(ids if ids.dtype.kind == "u" else encoded.ids, counts)
         read, files, records = batch.located(self.read, len(lengths), encoded.empty)
         numbers = np.arange(self.read.number, read.number)
@@ -198,7 +200,7 @@ class Writer:
         self._save_now_and_then()
 
     def order(self) -> None:
-        """Write what is in the buckets."""
+        """Write what is in the buckets, if documents are shuffled."""
         buckets = self._buckets
         if buckets is None:
             return

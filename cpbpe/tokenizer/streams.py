@@ -220,7 +220,7 @@ class SpecialKeys:
         return tokens, len(text)
 
     def rests(self, text: bytes, at: int) -> Iterator[bytes]:
-        """Yield the rests of tokens that begin at the end of the text, at `at` or later, and go beyond it."""
+        """Yield what is missing of each token that may begin at `at` or later and end after the text."""
         for begin in range(at, len(text)):
             for key in self._ids:
                 if len(key) > len(text) - begin and key.startswith(text[begin:]):

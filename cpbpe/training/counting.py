@@ -272,7 +272,7 @@ class Counting:
         """Count a block, and record where the examples of left out sentences are."""
         if block.part is not None:
             self.counter.add_part(block.part, self._threads)
-            if not block.part:
+            if not block.part:  # an empty part says that the text has ended
                 self.counter.end_text(self._threads)
         elif self._pretokenizer is not None:
             self._pretokenize(block)

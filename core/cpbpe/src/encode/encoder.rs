@@ -2,8 +2,8 @@
 //!
 //! Text is processed in batches, and each batch in simple steps over all its words (chunks of several bytes): cut, make
 //! keys, look up, append ids. Memory that one step prefetches arrives while the next step works on the other batch.
-//! Chunks of one byte, the singles, need none of this: see `cut/words.rs`. (Some batches are cut by characters; then a
-//! single is a chunk of one character.)
+//! Nearly all chunks of one byte need none of this. They are called singles: see `cut/words.rs`. (Some batches are cut
+//! by characters; then a single is a chunk of one character.)
 //!
 //! Only the source of the words differs (`WordSource`): compact text is cut where nothing can merge; with a byte-level
 //! vocabulary, a pattern cuts the text. Everything else is the same.
