@@ -160,8 +160,8 @@ def why_no_core(error: ImportError, paths: Iterable[str] | None = None, here: st
     `paths`: where Python looks for packages. `here`: the folder of the package that was imported.
 
     >>> why_no_core(ModuleNotFoundError("No module named 'x'", name="x"), [], "/nowhere")
-    "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs) and \
-with pip's option --no-binary cpbpe"
+    "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs), \
+and with pip's option --no-binary cpbpe if it came from PyPI"
     """
     core_here = next(_cores(here), None)
     if core_here is not None:
@@ -185,10 +185,10 @@ with pip's option --no-binary cpbpe"
             f"the compiled core, {os.path.join(here, foreign)}, is for another Python or another system. "
             f"Install cpbpe again with this Python, {sys.executable}"
         )
-    # (pip prefers the wheel without a core to compiling one: see docs/releasing.md.)
+    # (pip prefers the wheel without a core to compiling one: see docs/releasing.md. A checkout has none.)
     return (
-        "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs) "
-        "and with pip's option --no-binary cpbpe"
+        "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs), "
+        "and with pip's option --no-binary cpbpe if it came from PyPI"
     )
 
 

@@ -60,8 +60,8 @@ def test_a_core_that_was_never_compiled(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     sources(tmp_path)
     assert why_no_core(MISSING, ["", str(tmp_path), "no/such/folder"], str(tmp_path / "cpbpe")) == (
-        "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs) "
-        "and with pip's option --no-binary cpbpe"
+        "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs), "
+        "and with pip's option --no-binary cpbpe if it came from PyPI"
     )
 
 
