@@ -282,6 +282,7 @@ def _encode_all(batches: Iterator[Batch], encoder: Encoder, writer: Writer) -> N
             if result is None:
                 return
             writer.take(*result)
+            del result  # (so that it is not kept while the next one is awaited)
     finally:
         stop.set()
         results.close()
@@ -314,6 +315,7 @@ def _ahead(items: Iterator[T], stop: threading.Event) -> Generator[T, None, None
         try:
             for item in items:
                 put(item)
+                del item
                 if stop.is_set():
                     break
             put(None)
@@ -337,5 +339,6 @@ def _ahead(items: Iterator[T], stop: threading.Event) -> Generator[T, None, None
             if item is None:
                 return
             yield item
+            del item
     finally:
         thread.join(_PATIENCE)
