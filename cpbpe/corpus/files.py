@@ -28,10 +28,10 @@ PART_BYTES = 4 << 20
 def parts(
     path: str, advanced: Callable[[int], object], *, raw: bool = False, any_text: bool = False
 ) -> Iterator[bytes]:
-    """Yield the content of a file in parts. `advanced` is called with the number of bytes read.
+    """Yield the content of a file in parts. `advanced` is called with the number of bytes read for each part.
 
-    `raw` files are taken as they are, whatever they look like. With `any_text` only files that certainly are
-    not text are refused.
+    A `raw` file is not decompressed, and never refused. With `any_text`, other files are refused only if they
+    certainly are not text.
     """
     with _open(path) as file:
         suffix = "" if raw else os.path.splitext(path.lower())[1]
@@ -137,10 +137,12 @@ def whole_lines(file_parts: Iterable[bytes], keep_newlines: bool = False) -> Ite
     >>> list(whole_lines([b"a\n", b"\nb", b"c"], keep_newlines=True))
     [b'a\n\n', b'bc']
     """
-    # The parts of a line that has not ended. They are joined when it ends, so long lines cost no more.
+    # The parts of a line that has not ended. They are joined only when it ends, so that no part is copied
+    # again and again.
     unfinished: list[bytes] = []
     for part in file_parts:
         if keep_newlines:
+            # A run of newlines at the end may go on in the next part, so the cut is after the run before.
             end = part.rfind(b"\n", 0, len(part.rstrip(b"\n"))) + 1
             if end == 0 and unfinished and unfinished[-1].endswith(b"\n") and not part.startswith(b"\n"):
                 yield b"".join(unfinished)
@@ -197,6 +199,7 @@ class Decompressed:
                 break
             if stream.needs_input and not self._input and not self._refill():
                 raise EOFError
+            # A stream that needs no input has some left. It gets no more until it has used that.
             data, self._input = (self._input, b"") if stream.needs_input else (b"", self._input)
             try:
                 parts.append(stream.decompress(data, size - length))
@@ -214,7 +217,10 @@ class Decompressed:
         return bool(self._input)
 
     def _next_stream(self) -> Any:
-        """The next stream, or None at the end of the file. There may be NUL bytes between streams."""
+        """Begin the next stream, and return it, or None at the end of the file.
+
+        There may be NUL bytes between streams.
+        """
         while True:
             if self._streams:
                 self._input = self._input.lstrip(b"\0")
@@ -242,7 +248,7 @@ class Decompressed:
 
 
 def _codec(path: str, suffix: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
-    """A function that makes a stream, and the errors that it raises if its data are damaged.
+    """Return a function that makes a stream, and the errors that a stream raises if its data are damaged.
 
     A stream has the interface of Python's decompressors: `eof`, `needs_input`, `unused_data`, `decompress`.
     """
@@ -270,7 +276,7 @@ def _codec(path: str, suffix: str) -> tuple[Callable[[], Any], tuple[type[Except
 
 
 class _Gzip:
-    """A member of a gzip file."""
+    """A stream for one member of a gzip file."""
 
     eof, needs_input, unused_data = False, True, b""
 
@@ -285,10 +291,10 @@ class _Gzip:
 
 
 class _Zstandard:
-    """A frame of a Zstandard file, read with the package zstandard.
+    """A stream for one frame of a Zstandard file, read with the package zstandard.
 
-    The package returns all that its input decompresses to, which can be 30,000 times as long. So it gets
-    little input at a time: a block has at least 4 bytes and decompresses to at most 128 KB.
+    The package returns everything that its input decompresses to, which can be 30,000 times as long. So it
+    gets `STEP` bytes at a time. (A block has at least 4 bytes, and decompresses to at most 128 KB.)
     """
 
     STEP = 1 << 9
@@ -320,7 +326,10 @@ class _Zstandard:
 
 
 def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Generator[R, None, None]:
-    """Yield the results of the work on all parts, in the order of the parts; errors, too.
+    """Yield the results of the work on all parts, in the order of the parts.
+
+    An error, be it from `work` or from the iteration over the parts, is raised after the results of all
+    parts before it.
 
     One thread does all the work on a part. So what happens between calls of the core, such as making lists,
     also runs while other threads are in the core. Only as many parts are in memory as keep the threads busy.

@@ -28,6 +28,7 @@ Columns = Iterator[tuple[Column, int]]
 """Batches of texts, each with how much of the file has been read by then, in thousandths."""
 
 _COUNT = re.compile(rb"[ \t\r\v\f]*\+?0*([0-9]{1,19})[ \t\r\v\f]*")
+"""A count, which may have whitespace around it, a plus sign and leading zeros."""
 
 
 def parse_tsv(lines: Sequence[bytes], where: Callable[[int], str]) -> tuple[list[bytes], list[int]]:
@@ -105,6 +106,7 @@ def encoded(text: str, where: Callable[[], str]) -> bytes:
 _BOM = "\ufeff"
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1 << 14
+"""A batch of texts ends when it has about this many bytes, or this many rows."""
 
 
 def read_table(name: str, file_parts: Iterable[bytes], format: str, column: str | int) -> Iterator[Records]:

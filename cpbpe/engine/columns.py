@@ -42,7 +42,7 @@ class ModelColumns(TypedDict):
     carries: bool
     """Whether the model carries anything, see `Carried`."""
     byte_level: ByteLevelColumns | None
-    """None if symbols begin as characters."""
+    """None if the model is not byte-level."""
 
 
 class Columns(ModelColumns):
@@ -90,7 +90,10 @@ def columns_of(spec: ModelSpec) -> Columns:
 
 
 def spec_of(columns: Columns, file: bytes | None = None) -> ModelSpec:
-    """The model in columns, and the file it came from. Its `settings` are empty: only files have them."""
+    """Return the model in columns. `file` is the file that it came from.
+
+    Columns have no settings, so the `settings` of the model are empty.
+    """
     fields: dict[str, Any] = {}
     byte_level = columns["byte_level"]
     if byte_level is not None:

@@ -54,7 +54,7 @@ def hide_nul(texts: Sequence[bytes], types: bytearray, byte_fallback: bool) -> N
 def check_alphabet(spec: ModelSpec) -> None:
     """Raise a ModelError if the alphabet of a spec does not fit its other fields.
 
-    (This takes no time, so it is checked before every engine is built.)
+    (This takes hardly any time, so it is done before every engine is built.)
     """
     if spec.alphabet not in ("characters", "bytes"):
         raise ModelError(f'the alphabet of a model is "characters" or "bytes", not {spec.alphabet!r}')
@@ -121,7 +121,7 @@ def _check_pieces(spec: ModelSpec) -> None:
                 id,
                 f"has the type {PieceType(type).name}; those of a byte-level model are NORMAL or CONTROL",
             )
-        if piece == b"\0" and type == PieceType.UNUSED:
+        if piece == b"\0" and type == PieceType.UNUSED:  # see `hide_nul`
             continue
         if b"\0" in piece and not byte_level:
             raise blame(id, "contains a NUL character (U+0000)")
@@ -177,7 +177,7 @@ def _check_byte_level(spec: ModelSpec) -> None:
 
 
 def compiled(pattern: str) -> Any:
-    """Compile a pattern; a ModelError if it is not a regular expression."""
+    """Compile a pattern. Raise a ModelError if it is not a regular expression."""
     with importing:
         import regex
     try:

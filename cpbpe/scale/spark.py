@@ -24,6 +24,7 @@ from cpbpe.scale.counting import BUCKET, BUCKETS, FAN_IN, PART, Counting, Row
 from cpbpe.scale.encoding import Encoding, encoded_parts
 
 _ROWS = f"{BUCKET} int, {PART} binary"
+"""The schema of rows with counted words."""
 
 
 class _Spark(Cluster):
@@ -47,14 +48,15 @@ class _Spark(Cluster):
         return columns
 
     def _counted(self, dataset: Any, work: Counting) -> Iterator[bytes]:
-        # 1. Each partition becomes rows, one for each bucket of words; or one row, if there are few.
+        # 1. Each partition becomes rows, one for each bucket of words; or a single row, if there are few
+        #    partitions.
         few = _partitions(dataset) <= FAN_IN
         task = partial(_count_partition, work, 1 if few else BUCKETS)
         rows = _only(dataset, work.column).mapInArrow(task, _ROWS)
         if not few:
             # 2. The rows of a bucket are brought together in a partition, and merged.
             rows = rows.repartition(BUCKETS, BUCKET).mapInArrow(partial(_merge_rows, work), _ROWS)
-        # 3. This process joins the buckets, which have no words in common.
+        # 3. The caller joins the rows in this process. Buckets have no words in common.
         return (bytes(row[PART]) for row in _computed(rows))
 
     def _encoded(self, dataset: Any, work: Encoding) -> Any:
@@ -102,7 +104,7 @@ def _encode_partition(work: Encoding, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _pack_partition(model: bytes, batches: Iterator[Any]) -> Iterator[Any]:
-    """Encode one batch after another, for the process that writes."""
+    """Encode one batch after another. The process that writes shards reads the results."""
     arrow = pyarrow()
     for batch in batches:
         parts = arrow.array(encoded_parts(model, batch.column(0)), arrow.binary())
@@ -134,7 +136,7 @@ def _computed(frame: Any) -> Iterator[Any]:
 
 
 def _partitions(frame: Any) -> int:
-    """How many partitions a frame has. Spark Connect does not say; then many are assumed."""
+    """How many partitions a frame has. Spark Connect does not say it, so many are assumed there."""
     try:
         number: int = frame.rdd.getNumPartitions()
     except Exception as error:

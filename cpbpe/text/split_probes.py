@@ -142,6 +142,7 @@ def characters(begin: bytes, count: int = 60) -> tuple[bytes, ...]:
     >>> len(characters(b"\xc3")), characters(b"\xc3")[0], 100 < len(characters(b"\xf0")) < 2000
     (64, b'\x80', True)
     """
+    # All code points whose UTF-8 begins like this have the same high bits.
     missing = (2 if begin[0] < 0xE0 else 3 if begin[0] < 0xF0 else 4) - len(begin)
     bits = begin[0] & (0xFF >> (len(begin) + missing + 1))
     for byte in begin[1:]:

@@ -159,7 +159,7 @@ class Meaning(NamedTuple):
 
 
 def sentence(phrase: str) -> str:
-    """A phrase of a table as a sentence.
+    """Return a phrase from a table as a sentence.
 
     >>> sentence("make every digit a piece by itself")
     'Make every digit a piece by itself.'
@@ -168,7 +168,7 @@ def sentence(phrase: str) -> str:
 
 
 def meanings(groups: Mapping[str, Mapping[str, Meaning]]) -> dict[str, Meaning]:
-    """The meanings of options that are listed by group, by name."""
+    """The meanings of all options by name, from a table that has them in groups."""
     return {name: meaning for group in groups.values() for name, meaning in group.items()}
 
 

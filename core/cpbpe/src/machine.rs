@@ -465,8 +465,8 @@ pub mod vector {
         fn sixteen<const PART: usize>(&self, to: &mut [u32; BLOCK]) -> __m512i {
             const { assert!(PART < BLOCK / 16) };
             let (vector, CharacterTable { entries, default, id_bits }) = (self.vector, self.characters);
-            // SAFETY: the table has an entry for each number that `code_points` returns, and each quarter of `to` has room
-            // for 16 ids; see `load`.
+            // SAFETY: the table has an entry for each number that `code_points` returns, and each quarter of `to` has
+            // room for 16 ids; see `load`.
             unsafe {
                 let first = _mm512_permutexvar_epi8(vector.load(&FOUR_TIMES[PART]), self.places);
                 let four = _mm512_add_epi8(first, _mm512_set1_epi32(0x0302_0100));

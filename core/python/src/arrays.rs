@@ -19,10 +19,10 @@ use crate::errors::halted;
 
 /// Make sure that arrays can be made without waiting for a lock. This must be called before the first array is made.
 ///
-/// When the first array is made, the numpy crate looks up numpy's functions, under a lock (`PyOnceLock`) during which it
-/// releases the interpreter. If another thread forks the process at that moment, the lock stays taken in the child, and
-/// the child hangs. Python's own import lock is safe, because a fork waits for it. So this function takes the import
-/// lock around the look-up. numpy itself has been imported by the callers, so nothing is imported here.
+/// When the first array is made, the numpy crate looks up numpy's functions. Meanwhile it holds a lock (`PyOnceLock`),
+/// but may release the interpreter. If another thread forks the process at that moment, the lock stays taken in the
+/// child, and the child hangs. Python's own import lock is safe, because a fork waits for it. So this function holds
+/// the import lock during the look-up. numpy itself has been imported by the callers, so nothing is imported here.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     static READY: AtomicBool = AtomicBool::new(false);
     if READY.load(Ordering::Acquire) {
@@ -74,6 +74,7 @@ fn new<'py, T: Element>(py: Python<'py>, dimensions: &mut [npy_intp]) -> PyResul
     }
 }
 
+/// A length as numpy takes it.
 pub fn length(count: usize) -> PyResult<npy_intp> {
     npy_intp::try_from(count).map_err(|_| PyValueError::new_err("there are too many ids for an array"))
 }
@@ -89,7 +90,7 @@ pub fn array<'py, T: Element + Copy + Send + Sync>(
     Ok(array)
 }
 
-/// An array of the numbers of all parts, one part after the other.
+/// An array with the numbers of all parts, one part after the other, copied by several threads.
 pub fn joined<'py, T: Element + Copy + Send + Sync>(
     py: Python<'py>,
     parts: &[&[T]],
@@ -103,12 +104,12 @@ pub fn joined<'py, T: Element + Copy + Send + Sync>(
     Ok(array)
 }
 
-/// A new array with a row for each of this many pairs, with numbers that are not initialized.
+/// A new array with a row for each of `count` pairs, with numbers that are not initialized.
 pub fn new_pairs(py: Python<'_>, count: usize) -> PyResult<Bound<'_, PyArray2<i64>>> {
     Ok(new::<i64>(py, &mut [length(count)?, 2])?.cast_into()?)
 }
 
-/// An array with a row for each pair.
+/// An array with a row for each pair of all parts, as `joined` makes it.
 pub fn joined_pairs<'py>(
     py: Python<'py>,
     parts: &[&[[i64; 2]]],

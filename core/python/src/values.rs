@@ -16,8 +16,8 @@ use crate::errors::halted;
 use crate::items::put;
 use crate::signals::{run, Signals, DETACH};
 
-/// Whether a class can be stored in an object. The interpreter aligns objects to two words; a class that needs more
-/// must be put into a box.
+/// Whether a value of this type can be stored in a Python object. The interpreter aligns objects to two words. A type
+/// that needs more must be put into a box.
 pub const fn is_aligned<T>() -> bool {
     align_of::<T>() <= 2 * size_of::<usize>()
 }
@@ -32,7 +32,7 @@ impl Objects {
         Ok(Objects(collected(none).map_err(halted)?.into_boxed_slice()))
     }
 
-    /// A list of the objects of ids. An id that is not below the count belongs to an added token, and gets a new
+    /// A list of the objects of ids. An id for which the table has no place belongs to an added token, and gets a new
     /// object.
     #[inline]
     pub fn list<'py, T>(
@@ -75,7 +75,7 @@ impl Objects {
         Ok(unsafe { Bound::from_borrowed_ptr(py, object) })
     }
 
-    /// Whether the object of an id is this exact str. The object must have been made.
+    /// Whether the object of an id is equal to a str; false if the object has not been made. Both must be str.
     #[inline]
     pub fn is_str(&self, id: u32, text: &Bound<'_, PyAny>) -> bool {
         let (own, other) = (self.0[id as usize].load(Ordering::Acquire), text.as_ptr());
@@ -90,13 +90,14 @@ impl Objects {
                 }
     }
 
+    /// Store a new object, and return it; or return that of another thread, if it was first.
     #[cold]
     fn keep<T>(place: &AtomicPtr<ffi::PyObject>, object: Bound<'_, T>) -> *mut ffi::PyObject {
         let new = object.into_ptr();
         match place.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => new,
             Err(other) => {
-                // SAFETY: another thread was first. The new object belongs to this call, which gives it back.
+                // SAFETY: another thread was first. This call owns a reference to the new object, and gives it back.
                 unsafe { ffi::Py_DECREF(new) };
                 other
             }
@@ -133,7 +134,7 @@ impl Ints {
 
     /// A list of pairs of numbers, each as a tuple.
     ///
-    /// Numbers below the count are taken from this table, too, because most spans begin where another one ends.
+    /// Numbers are taken from this table, too, if it has them, because most spans begin where another one ends.
     pub fn pairs<'py>(&self, py: Python<'py>, pairs: &[[i64; 2]]) -> PyResult<Bound<'py, PyList>> {
         list(py, pairs.iter(), |pair| {
             // SAFETY: the tuple is new and not used by anybody else; both of its places get a reference that this call
@@ -171,7 +172,7 @@ impl Ints {
     }
 }
 
-/// A new object that the interpreter has made, or the error that it has set instead.
+/// A new object that a call of the interpreter has made, or the error that it has set instead.
 ///
 /// # Safety
 /// The pointer is null with an error set, or a new reference to an object of this type.
@@ -185,7 +186,7 @@ fn size(length: usize) -> PyResult<ffi::Py_ssize_t> {
     length.try_into().map_err(|_| PyValueError::new_err("there are too many items for a list"))
 }
 
-/// Bytes.
+/// Data as bytes.
 pub fn bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     // SAFETY: this many bytes are there.
     unsafe { owned(py, ffi::PyBytes_FromStringAndSize(data.as_ptr().cast(), size(data.len())?)) }
@@ -194,7 +195,7 @@ pub fn bytes<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>>
 /// An empty dict.
 #[cold]
 pub fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    // SAFETY: it makes a dict.
+    // SAFETY: the call makes a dict.
     unsafe { owned(py, ffi::PyDict_New()) }
 }
 
@@ -209,7 +210,7 @@ pub fn numbered<'py, 'a>(
 
 /// An int.
 pub fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
-    // SAFETY: it makes an int.
+    // SAFETY: the call makes an int.
     unsafe { owned(py, ffi::PyLong_FromSize_t(number)) }
 }
 
@@ -244,14 +245,14 @@ pub fn tuple<'py, const N: usize>(py: Python<'py>, items: [Bound<'py, PyAny>; N]
     }
 }
 
-/// The items of a list, with references to them, because the list may change.
+/// The items of a list, with a reference to each, because the list may change.
 pub fn items_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut items = with_room(list.len()).map_err(halted)?;
     items.extend(list.iter().take(items.capacity()));
     Ok(items)
 }
 
-/// The items of a list of bytes, with references to them, because the list may change.
+/// The items of a list of bytes, with a reference to each, because the list may change.
 pub fn bytes_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let mut items = with_room(list.len()).map_err(halted)?;
     for item in list.iter().take(items.capacity()) {
@@ -269,8 +270,8 @@ pub fn texts_of<'a>(items: &'a [Bound<'_, PyAny>]) -> PyResult<Vec<(&'a [u8], bo
     Ok(texts)
 }
 
-/// Do something with texts. They are given as a list, or as a tuple of an array of bytes and two arrays that say where
-/// texts begin and end in it. Arrow's columns have that form, and then no Python object is made for any text.
+/// Call `work` with texts that are given as a list, or as a tuple of an array of bytes and two arrays that say where
+/// texts begin and end in it. (Arrow's columns have this second form. No Python object is made for a text then.)
 pub fn with_texts<R>(texts: &Bound<'_, PyAny>, work: impl FnOnce(&dyn Texts) -> PyResult<R>) -> PyResult<R> {
     if let Ok(list) = texts.cast::<PyList>() {
         let kept = items_of(list)?;
@@ -290,7 +291,7 @@ pub fn with_texts<R>(texts: &Bound<'_, PyAny>, work: impl FnOnce(&dyn Texts) -> 
     work(&*texts)
 }
 
-/// The numbers of an array; `None` if it has numbers of another type.
+/// The numbers of an array; `None` if they have another type.
 fn numbers<'a, T: Element>(array: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [T]>> {
     let Ok(array) = array.cast::<PyArray1<T>>() else { return Ok(None) };
     // SAFETY: Arrow's buffers do not change; everything that uses them relies on that. Their content is checked where
@@ -309,8 +310,8 @@ pub fn utf8<'a>(text: &'a Bound<'_, PyAny>) -> PyResult<(&'a [u8], bool)> {
     }
 }
 
-/// As long as this exists, Python's garbage collector does not look for cycles. When many new lists are made, it would
-/// search all of them again and again, although lists of int have no cycles. That took a third of the time.
+/// As long as this exists, Python's garbage collector does not look for cycles. While many new lists are made, it would
+/// search all of them again and again, although lists of int are in no cycles. That took a third of the time.
 pub struct PausedCollector<'py> {
     _py: Python<'py>,
     was_enabled: bool,
@@ -338,12 +339,12 @@ pub struct Lists<'a, 'py> {
     ints: &'a Ints,
     /// The lists made so far.
     lists: Vec<Option<Bound<'py, PyList>>>,
-    /// The error that ended this.
+    /// The error that ended the work.
     error: Option<PyErr>,
 }
 
 impl<'a, 'py> Lists<'a, 'py> {
-    /// The lists of the ids of these texts.
+    /// The lists of the ids of `count` texts, whose results `work` gives to this.
     pub fn of(
         py: Python<'py>,
         ints: &'a Ints,
@@ -364,6 +365,7 @@ impl<'a, 'py> Lists<'a, 'py> {
         list(py, lists.lists.into_iter(), |list| list.ok_or_else(missing))
     }
 
+    /// Make the lists of a run of texts, the first of which has this index.
     fn add(&mut self, first: usize, texts: &EncodedTexts) -> PyResult<()> {
         let mut begin = 0;
         for (i, &length) in texts.lengths.iter().enumerate() {
@@ -386,8 +388,8 @@ impl Consumer<EncodedTexts> for Lists<'_, '_> {
     }
 }
 
-/// The results of runs of texts, in the order of the texts. The interpreter is released for other threads while they
-/// are made, which stops on Ctrl-C.
+/// The results of runs of texts, in the order of the texts. `work` collects them in any order, each with the index of
+/// its first text. Meanwhile, the interpreter is released for other threads. Ctrl-C ends the work.
 pub fn results<R: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Vec<(usize, R)>, Check) -> Result<(), Halt> + Send,
@@ -398,12 +400,12 @@ pub fn results<R: Send>(
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Signals are checked once in this many ids of a list.
+/// Signals are checked once for this many ids of a list.
 const CHECK_IDS: usize = 1 << 20;
 /// Up to this many ids of a list are stored without allocating memory.
 const FEW: usize = 64;
 
-/// Use ids that are given as a list of int or as the bytes of u32. `None` if one of them cannot be an id.
+/// Call `work` with ids that are given as a list of int or as the bytes of u32. `None` if one of them cannot be an id.
 ///
 /// A few ids are stored on the stack: allocating and releasing memory took a tenth of the time of decoding ten.
 #[inline]
@@ -426,7 +428,7 @@ pub fn with_ids<R>(ids: &Bound<'_, PyAny>, work: impl FnOnce(&[u32]) -> PyResult
     work(&numbers)
 }
 
-/// Append ids that are given as a list of int or as the bytes of u32. Returns false if one of them cannot be an id.
+/// Append ids that are given as a list of int or as the bytes of u32. Return false if one of them cannot be an id.
 pub fn ids_into(ids: &Bound<'_, PyAny>, numbers: &mut Vec<u32>) -> PyResult<bool> {
     if let Ok(data) = ids.cast::<PyBytes>() {
         let ids = data.as_bytes().chunks_exact(4).map(|id| u32::from_ne_bytes([id[0], id[1], id[2], id[3]]));
@@ -467,7 +469,7 @@ fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     }
 }
 
-/// The same for an item that is not an int, or is not in the list.
+/// The same for an item that is not an int, is too large, or is no longer in the list.
 #[cold]
 fn other_id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     let _ = PyErr::take(list.py());
@@ -478,7 +480,8 @@ fn other_id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
 
 /// Decoded text as str. It is UTF-8, unless the model has pieces or rules that are not.
 pub fn string<'py>(py: Python<'py>, text: &[u8]) -> PyResult<Bound<'py, PyString>> {
-    // Python checks that it is UTF-8. Checking it here first, as the safe interface requires, would take as long again.
+    // Python checks that it is UTF-8. Checking it here first, as the safe interface requires, would take the same time
+    // once more.
     match str_of(py, text) {
         Err(error) if !error.is_instance_of::<PyMemoryError>(py) => {
             let mut repaired = Vec::new();

@@ -1,6 +1,6 @@
 """`SentencePieceNormalizer`: normalization alone, with the rules of a model, named rules, or your own.
 
-The model of a `SentencePieceProcessor` normalizes in the same way (`Normalizing`).
+A `SentencePieceProcessor` normalizes with the same code (`Normalizing`) and the rules of its model.
 """
 # ruff: noqa: N802
 
@@ -36,7 +36,7 @@ from cpbpe.text.utf8 import character_positions, text_of
 MAX_KEY = 1000
 """Listing the rules fails if a key is longer, as in sentencepiece."""
 MAX_NODES = 1 << 25
-"""Listing the rules fails after this many nodes: a crafted charsmap can have astronomically many rules."""
+"""Listing the rules fails after this many nodes. (A crafted charsmap can have astronomically many rules.)"""
 
 _FLAGS = ("add_dummy_prefix", "escape_whitespaces", "remove_extra_whitespaces")
 
@@ -85,7 +85,7 @@ class SentencePieceNormalizer:
                 setattr(spec, name, as_bool(value, name))
 
     def _set(self, spec: Any) -> None:
-        """Use these rules: a NormalizerSpec message."""
+        """Use the rules of a NormalizerSpec message, after checking them."""
         self._spec = spec
         try:
             if spec.precompiled_charsmap:
@@ -95,7 +95,7 @@ class SentencePieceNormalizer:
 
     @kept
     def _normalizer(self) -> Normalizing:
-        """The rules in a model with a single piece."""
+        """Normalization by the engine of a model that has the rules and a single piece."""
         unknown = Pieces.of([Piece(b"<unk>", 0, PieceType.UNKNOWN)])
         return Normalizing(make_engine(ModelSpec(unknown, model_file.normalizer_of(self._spec))))
 
@@ -141,7 +141,7 @@ class SentencePieceNormalizer:
 
 
 class Normalizing:
-    """What normalizes: the engine of a processor's model, or of a normalizer."""
+    """Normalizes with an engine: that of a processor's model, or that of a normalizer."""
 
     def __init__(self, engine: Engine | None):
         self.engine_or_none = engine
@@ -168,7 +168,7 @@ class Normalizing:
         """What `Normalize` returns for a text or a list of texts."""
         if type(input) is list and not with_offsets and self.calls is not None:
             texts = in_utf8(self.calls.normalize_all, self.engine, input)
-            if texts is not None:  # else one has another type, or one by one is better
+            if texts is not None:  # it is None if one of them has another type
                 return texts
         if isinstance(input, list):
             return [self.normalized(text, with_offsets) for text in map(as_text, input)]
@@ -181,7 +181,7 @@ class Normalizing:
             nothing = utf8(text)[:0]
             return nothing if isinstance(text, bytes) else nothing.decode()
         normalized: str | bytes = in_utf8(self.engine.normalize, text)
-        # (U+FFFD may stand for what is not UTF-8, which is an error in sentencepiece.)
+        # U+FFFD may stand for bytes that are not UTF-8. These are an error in sentencepiece, and in `decode`.
         if isinstance(normalized, str) and "\ufffd" in normalized:
             return self.engine.normalize(utf8(text)).decode()
         return normalized
@@ -202,7 +202,8 @@ class Normalizing:
         decoded = normalized.decode()
         if not origins:
             return decoded, [0]
-        if not normalized.isascii():  # a character came from the position of its last byte
+        # The position of a character is that of its last byte, after which another one begins.
+        if not normalized.isascii():
             begins = [byte & 0xC0 != 0x80 for byte in normalized]
             origins = list(compress(origins, [*begins[1:], True, True]))
         if not data.isascii():
@@ -217,7 +218,7 @@ class Normalizing:
         return Normalizer(self.spec.normalizer, Finder(user_defined, MAX_USER_DEFINED_MATCHES))
 
     def _is_only_spaces(self, data: bytes) -> bool:
-        """Whether every character of the text becomes one space, and spaces are removed."""
+        """Whether the text becomes nothing but spaces, which the normalizer removes."""
         normalizer = self._reference
         at = 0
         while normalizer.spec.remove_extra_whitespaces and at < len(data):

@@ -1,4 +1,4 @@
-"""The file of a tokenizer. What a model cannot hold is kept with it, and written again."""
+"""The file of a tokenizer. What a model cannot hold of it is kept beside the model, and written again."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ModelFile:
     def __init__(self, model: Model, content: Json | None, data: bytes | None):
         self.model = model
         """The model that encodes."""
-        self._given = content
+        self._content = content
         self._data = data
 
     @classmethod
     def read(cls, data: bytes) -> ModelFile:
-        """Read a file of any format. ModelError or ConversionError if it asks for what no model can do."""
+        """Read a file of any format. Raise ModelError or ConversionError if no model can do what it says."""
         if format_of(data) is not JSON:
             return cls.of(Model.from_bytes(data))
         try:
@@ -41,13 +41,14 @@ class ModelFile:
         except (ValueError, RecursionError):
             content = None
         plain = data
-        others = dict.fromkeys(("truncation", "padding"))  # which do not belong to the model
+        others = dict.fromkeys(("truncation", "padding"))  # these do not belong to the model
         if isinstance(content, dict) and any(content.get(name) is not None for name in others):
             plain = json.dumps({**content, **others}).encode()
         try:
             spec = JSON.read(plain).spec
         except ModelError:
-            # The file may put more around texts than a model can: here, the post-processor itself does that.
+            # The file may put more around texts than a model can. Here this does not matter, because the
+            # post-processor itself does it.
             if not isinstance(content, dict) or content.get("post_processor") is None:
                 raise
             alone = {**content, **others, "post_processor": None}
@@ -58,17 +59,17 @@ class ModelFile:
 
     @classmethod
     def of(cls, model: Model) -> ModelFile:
-        """The file of a model that is loaded."""
+        """The file of a model that has been loaded already, without the content of its own file."""
         new = cls(model, None, None)
         if model.spec.alphabet == "bytes":
             with importing:
                 from cpbpe.model.formats.tokenizer_json.byte_level import without_merges
-            new._given = without_merges(new.spec)
+            new._content = without_merges(new.spec)
         return new
 
     @property
     def spec(self) -> ModelSpec:
-        """The model as a value, with the options bound to it for what goes around texts."""
+        """The model as a value, with the options that are bound to it, for what goes around texts."""
         spec = self.model.spec
         bound = {
             name: self.model.bound_options[name]
@@ -83,32 +84,35 @@ class ModelFile:
 
     @kept
     def _names(self) -> Names:
-        """The pieces as tokens. ConversionError if one is not UTF-8."""
+        """The pieces as tokens. Raises a ConversionError if one is not UTF-8."""
         return Names(self.spec)
 
     @kept
     def vocab(self) -> dict[str, int]:
         """The ids of the model's own tokens."""
-        if self._given is not None:
-            vocab: dict[str, int] = self._given["model"]["vocab"]
+        if self._content is not None:
+            vocab: dict[str, int] = self._content["model"]["vocab"]
             return vocab
         return {**{name: id for id, name in enumerate(self._names.names)}, **added.in_gaps(self.spec)}
 
     def added_tokens(self) -> list[AddedToken]:
         """The added tokens, in the order of their ids."""
-        if self._given is not None:
-            said = self._given.get("added_tokens") or []
+        if self._content is not None:
+            tokens = self._content.get("added_tokens") or []
         else:
-            said = added.added_tokens(self._names)
+            tokens = added.added_tokens(self._names)
         return [
             AddedToken(token["content"], **{name: token[name] for name in FLAGS if name in token}).fixed()
-            for token in said
+            for token in tokens
         ]
 
     def part(self, name: str) -> Any:
-        """A part of the file: what it says, or what a file of the model would say; None for nothing."""
-        if self._given is not None:
-            return self._given.get(name)
+        """Return a part of the file; None if it is not there.
+
+        If the tokenizer has no file, this is the part of the file that would be written.
+        """
+        if self._content is not None:
+            return self._content.get(name)
         if name == "post_processor":
             return added.post_processor(self.spec, self._names.names)
         if name == "decoder":
@@ -122,18 +126,18 @@ class ModelFile:
         return None
 
     def has_usual_decoder(self) -> bool:
-        """Whether the file decodes the ids of texts in the same way as the model."""
-        if self._given is None:
+        """Whether the decoder in the file decodes the ids of texts as the model does."""
+        if self._content is None:
             return True
         if self.spec.alphabet == "bytes":
-            said = steps_of(self._given.get("decoder"), "decoders", "decoder")
-            return [step["type"] for step in said] == ["ByteLevel"]
-        return decoder_note(self._given, self._names) is None
+            steps = steps_of(self._content.get("decoder"), "decoders", "decoder")
+            return [step["type"] for step in steps] == ["ByteLevel"]
+        return decoder_note(self._content, self._names) is None
 
     # --- Writing ----------------------------------------------------------------------------------
 
     def content(self) -> Json:
-        """The file as JSON. ConversionError if there is no tokenizer.json for this model."""
+        """The file as JSON. Raise a ConversionError if there is no tokenizer.json for this model."""
         data = self._data
         if data is None:
             data = JSON.write(self.spec).data
@@ -147,7 +151,7 @@ class ModelFile:
 
 
 def read_folder(folder: Any) -> ModelFile:
-    """The file in a folder: tokenizer.json, if there is one."""
+    """Read the file in a folder: its tokenizer.json, or another model file if it has none."""
     if not isinstance(folder, (str, os.PathLike)):
         raise TypeError(f"from_pretrained() takes the path of a folder, not {type(folder).__name__}")
     if not os.path.isdir(folder):

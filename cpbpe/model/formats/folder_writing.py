@@ -39,7 +39,7 @@ MODEL_OF_BERT = "spiece.model"
 """The name under which BertGenerationTokenizer looks for the model."""
 
 OURS = (MODEL, TOKENIZER, CONFIG, TOKENS, ADDED, TEMPLATE)
-"""The files that a folder may hold. Those of another model that are already there would be read with it."""
+"""The files that a folder may hold. If some are left from another model, they are read with this one."""
 
 _HUGE = 1000000000000000019884624838656
 """How transformers writes that the length of texts is not limited."""
@@ -86,10 +86,11 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
         special = {
             token["id"]: token["content"] for token in json_head(BytesIO(written.data))["added_tokens"]
         }
-    # 2. What the other files say. Special tokens without a role are listed apart.
+    # 2. What the other files say. The special tokens that have no role are listed there, too.
     roles = _roles(spec, special)
-    others = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}.union(roles.values())
-    rest = [text for text in special.values() if text not in others]
+    plain = {text for text, flags in spec.carried.tokens.items() if PLAIN in flags}
+    plain_or_role = plain.union(roles.values())
+    rest = [text for text in special.values() if text not in plain_or_role]
     extra = {"additional_special_tokens": rest} if rest else {}
     files[CONFIG] = _json({**_config(spec, roles, special, has_json=TOKENIZER in files), **extra})
     named = {f"{role}_token": text for role, text in roles.items() if role in NAMED}
@@ -130,9 +131,9 @@ def left_behind(folder: str, files: Collection[str]) -> list[str]:
 def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
     """Raise the error if the class that uses sentencepiece would give other ids, too.
 
-    This class asks sentencepiece for pieces as text, and looks up their ids. So, if unknown text is spelled
-    like a piece, it gets the id of that piece, which sentencepiece itself would never give it. (That goes for
-    CONTROL pieces, too, but the class finds these in every text anyway.)
+    This class (the slow tokenizer) asks sentencepiece for pieces as text, and looks up their ids. So, if
+    unknown text is spelled like a piece, it gets the id of that piece, which sentencepiece itself would never
+    give it. (This is so for CONTROL pieces, too, but the class finds these in every text anyway.)
     """
     rows = zip(spec.pieces.texts, spec.pieces.types, strict=True)
     unused = [text for text, type in rows if type == PieceType.UNUSED and not spec.byte_fallback]
@@ -151,6 +152,7 @@ def _refuse_slow(spec: ModelSpec, error: ConversionError) -> None:
 
 
 def _without_json(spec: ModelSpec, error: ConversionError) -> list[str]:
+    """Return notes that say why there is no tokenizer.json, and what is used instead."""
     why = str(error).partition(". To convert")[0]
     notes = [
         f"no {TOKENIZER} is written: {why}. transformers encodes with sentencepiece instead "

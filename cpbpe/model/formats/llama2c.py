@@ -125,6 +125,7 @@ def _printed(spec: ModelSpec) -> tuple[list[bytes], list[Difference], list[str]]
     """Return the texts as they are stored, with differences and notes."""
     differences, notes = [], []
     texts = [text.replace(SPACE, b" ") for text in spec.pieces.texts]
+    # The program takes the pieces 1 and 2 for bos and eos. (If one piece is both, `ends` has only one entry.)
     ends = {spec.bos_id: b"\n<s>\n", spec.eos_id: b"\n</s>\n"}
     for id, (text, wanted) in zip(ends, ((b"<s>", 1), (b"</s>", 2)), strict=False):
         if id is None or id != wanted:

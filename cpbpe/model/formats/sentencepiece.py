@@ -61,7 +61,7 @@ def decode_error() -> type[Exception]:
 
 
 def read(data: bytes) -> ModelSpec:
-    """Return the model in a file; a ModelError if it is not a BPE model. (`validity` checks the pieces.)"""
+    """Return the model in a file. Raise a ModelError if it is not BPE. (`validity` checks the pieces.)"""
     proto = _parse(data)
     trainer = proto.trainer_spec
     model_type = type(trainer).ModelType.Name(trainer.model_type)
@@ -141,10 +141,10 @@ def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
 
 
 def _added_token(data: bytes) -> tuple[bytes, int]:
-    """Return the text and the id of an added token. If it is damaged, the text is empty, which no token's is.
+    """Return the text and the id of an added token. If it is damaged, the text is empty; no token has that.
 
-    sentencepiece ignores this field. So a damaged one is no reason to refuse the file here; code that uses
-    the tokens refuses it.
+    sentencepiece ignores this field. So it is no reason to refuse the file here if it is damaged. Code that
+    uses the tokens refuses it.
     """
     token = messages().AddedToken()
     try:
@@ -195,7 +195,7 @@ def normalizer_of(proto: model_pb2.NormalizerSpec, suffix: bool = False) -> Norm
 
 
 def _parse(data: bytes) -> model_pb2.ModelProto:
-    """Return the message in a file. If it has no pieces or is none, a ModelError says what the file is."""
+    """Return the message in a file, or raise a ModelError that says what the file is instead."""
     if not data:
         raise ModelError("not a SentencePiece model: the data is empty (0 bytes)")
     proto: model_pb2.ModelProto = messages().ModelProto()
@@ -215,7 +215,7 @@ def _parse(data: bytes) -> model_pb2.ModelProto:
 
 
 def _where_it_breaks(data: bytes) -> str:
-    """Return why the message could not be parsed: the file was cut off, or never was a model."""
+    """Return why a message could not be parsed: the file was cut off, or it never was a model."""
     at = 0
     while at < len(data) and data[at] in (0x0A, 0x12, 0x1A, 0x22, 0x2A):  # the fields of a ModelProto
         length = shift = 0
@@ -282,7 +282,7 @@ def write(spec: ModelSpec) -> bytes:
 
 
 def _serialized(message: Any) -> bytes:
-    """Return a message as bytes. If memory runs out, protobuf's own error does not say so; this one does."""
+    """Return a message as bytes. If there is no memory, raise an error that says so; protobuf's does not."""
     with importing:
         from google.protobuf.message import EncodeError
     try:
@@ -319,8 +319,10 @@ def carried_field(carried: Carried) -> bytes:
 
 
 def changed_fields(names: Mapping[str, bytes], add_dummy_prefix: bool | None) -> bytes:
-    """Return other names of special pieces ("bos", "eos", "pad") and another `add_dummy_prefix` as bytes to
-    append to a file.
+    """Return changes as bytes to append to a file.
+
+    `names` are the new names of special pieces ("bos", "eos", "pad"). `add_dummy_prefix` is None if it stays
+    as it is.
     """
     proto = messages().ModelProto()
     for role, piece in names.items():
@@ -340,13 +342,13 @@ def _set_normalizer(message: Any, fields: Mapping[str, Any], spec: NormalizerSpe
 
 
 def _correct(message: Any, name: str, value: object) -> None:
-    """Set a field unless it has this value already, set or by default."""
+    """Set a field, unless it has this value already because it is set to it or because it is the default."""
     if getattr(message, name) != value:
         setattr(message, name, value)
 
 
 def _set(message: Any, fields: Mapping[str, Any]) -> None:
-    """Set fields, even to their default. The message is present even if there are none."""
+    """Set fields, even to their defaults. The message is written even if no field is set."""
     message.SetInParent()
     for name, value in fields.items():
         if name == "model_type" and isinstance(value, str):
@@ -379,23 +381,23 @@ def _carried_bytes(carried: Carried) -> bytes:
     >>> carried_of(_carried_bytes(Carried({"add_bos": True}))).options
     {'add_bos': True}
     """
-    said = {name: dict(sorted(values.items())) for name, values in asdict(carried).items() if values}
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() if said else b""
+    content = {name: dict(sorted(values.items())) for name, values in asdict(carried).items() if values}
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode() if content else b""
 
 
 def carried_of(data: bytes) -> Carried:
     """Read the content of the field.
 
-    What is damaged is ignored, because sentencepiece ignores the field, and no id depends on it. Only damaged
-    `tokens` are an error, because texts are searched for these.
+    A damaged part is ignored, because sentencepiece ignores the whole field, and no id depends on it. Only
+    damaged `tokens` are an error, because texts are searched for these.
     """
     try:
-        said = json.loads(data) if data else {}
+        content = json.loads(data) if data else {}
     except (ValueError, RecursionError):
-        said = {}
+        content = {}
     values: dict[str, Any] = {}
     for field in fields(Carried):
-        given = said.get(field.name) if isinstance(said, dict) else None
+        given = content.get(field.name) if isinstance(content, dict) else None
         if field.name == "tokens" and given is not None:
             values[field.name] = _tokens(given)
         elif isinstance(given, dict) and all(type(value) is _KINDS[field.name] for value in given.values()):
@@ -408,7 +410,7 @@ _KINDS: dict[str, type] = {"options": bool, "roles": str, "chat_templates": str}
 
 
 def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
-    """Return the flags of tokens; a ModelError if they are not what `_carried_bytes` writes."""
+    """Return the flags of tokens. Raise a ModelError if `_carried_bytes` cannot have written them."""
     right = isinstance(given, dict) and all(
         # (A token has characters, and no half of a surrogate pair.)
         text.encode(errors="ignore").decode() == text != ""
@@ -426,18 +428,19 @@ def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
 
 # --- The pieces, which are nearly all of a file ---------------------------------------------------
 #
-# Each is a field of the file that holds the text, the score and, if it is not NORMAL, the type. They are
-# written in columns. (With an object of protobuf for each piece, writing a model took twice as long.)
+# Each piece is a field of the file. It holds the text, the score and, if it is not NORMAL, the type. What is
+# written for all pieces is made in columns, which are then put together. (With an object of protobuf for each
+# piece, writing a model took twice as long.)
 
 _ADDED, _ID = b"\xa2\xae\x14", b"\x10"
-"""The tags of the field of a file that is an added token (field 41700), and of the id in it."""
+"""The tags of an added token in a file (field 41700), and of the id in it."""
 _PIECE, _TEXT, _SCORE, _TYPE = b"\x0a", b"\x0a", b"\x15", b"\x18"
-"""The tags of the field of a file that is a piece (its length follows), and in it, of the text (its length
-follows, too), the score (a float32) and the type (a number)."""
+"""The tags of a piece in a file (its length follows), and in it, of the text (its length follows, too), the
+score (a float32) and the type (a number)."""
 _SCORE_BYTES = 5
 """How many bytes the field of a score takes."""
-_USUAL = 100
-"""For texts of fewer bytes, what comes before them is computed once per length."""
+_SHORT = 100
+"""What comes before a text of fewer bytes is computed only once for each length."""
 
 
 def piece_messages(pieces: Pieces) -> bytes:
@@ -448,17 +451,17 @@ def piece_messages(pieces: Pieces) -> bytes:
     """
     texts, types = pieces.texts, pieces.types
     lengths = list(map(len, texts))
-    # 1. What is before and after each text, as if all were short and NORMAL.
+    # 1. What comes before and after each text, as if all texts were short and all pieces NORMAL.
     longest = max(lengths, default=0)
-    usual = [_head(length, _SCORE_BYTES) for length in range(min(longest + 1, _USUAL))]
-    usual += usual[-1:] * (longest + 1 - len(usual))
-    heads = list(map(usual.__getitem__, lengths))
+    by_length = [_head(length, _SCORE_BYTES) for length in range(min(longest + 1, _SHORT))]
+    by_length += by_length[-1:] * (longest + 1 - len(by_length))  # (these are corrected below)
+    heads = list(map(by_length.__getitem__, lengths))
     tails = list(chain.from_iterable(iter_unpack(f"{_SCORE_BYTES}s", _scores(pieces))))
-    # 2. The others.
+    # 2. Correct the others.
     normal = int(PieceType.NORMAL)
     unusual = {id for id, type in enumerate(types) if type != normal}
-    if longest >= _USUAL:
-        unusual.update(id for id, length in enumerate(lengths) if length >= _USUAL)
+    if longest >= _SHORT:
+        unusual.update(id for id, length in enumerate(lengths) if length >= _SHORT)
     for id in unusual:
         if types[id] != normal:
             tails[id] += _TYPE + _varint(types[id])
@@ -467,7 +470,7 @@ def piece_messages(pieces: Pieces) -> bytes:
 
 
 def added_messages(tokens: Iterable[tuple[bytes, int]]) -> bytes:
-    r"""Return the fields of a model file that hold its added tokens, of which there may be thousands, too.
+    r"""Return the fields of a model file that hold its added tokens. (There may be thousands of these, too.)
 
     >>> added_messages([(b"<x>", 300)])
     b'\xa2\xae\x14\x08\n\x03<x>\x10\xac\x02'
@@ -491,10 +494,10 @@ def _scores(pieces: Pieces) -> bytearray:
     return fields
 
 
-def _head(text: int, tail: int) -> bytes:
-    """Return what comes before a text of `text` bytes in its piece, if `tail` bytes follow it."""
-    inner = _TEXT + _varint(text)
-    return _PIECE + _varint(len(inner) + text + tail) + inner
+def _head(length: int, tail: int) -> bytes:
+    """Return what comes before a text of `length` bytes in its piece, if `tail` bytes follow it."""
+    inner = _TEXT + _varint(length)
+    return _PIECE + _varint(len(inner) + length + tail) + inner
 
 
 def _varint(number: int) -> bytes:

@@ -57,7 +57,7 @@ class LearnedMerges:
     pairs: list[tuple[int, int]] = field(default_factory=list)
     """The two ids that each merge joins."""
     pieces: list[bytes] = field(default_factory=list)
-    """The text of each."""
+    """The piece that each merge makes."""
     counts: list[int] = field(default_factory=list)
     """How often the pair occurred when it was merged."""
     shortened: list[int] = field(default_factory=list)
@@ -77,7 +77,7 @@ class LearnedMerges:
 
 
 def count_chunks(texts: Iterable[str], pattern: str | None) -> dict[bytes, int]:
-    r"""The chunks of some texts, and how often each occurs. They are in the order of their first appearance.
+    r"""Return the chunks of texts, in the order of their first appearance, and how often each occurs.
 
     Without a pattern, each text is one chunk.
 
@@ -104,15 +104,17 @@ def learn(
     max_length: int = 0,
     forbidden: Collection[bytes] = (),
 ) -> LearnedMerges:
-    """The first `merges` merges of counted chunks; fewer if no pair is left.
+    """Return the first `merges` merges that counted chunks yield; fewer if no pair is left.
 
     `merges_of` in `cpbpe/reference/training.py` does the merging; all libraries that are named here count
     pairs as it does. Chunks must be in the order of their first appearance, so that the pair that comes first
     among the distinct chunks also comes first in the whole text.
 
-    `progress` is called after each merge with its number, its pair, its text and its count. Not merged are
-    pairs that are rarer than `min_frequency`, pairs of more than `max_length` bytes (except pairs of single
-    bytes; 0 means no limit), and pairs with a `forbidden` text, which would be taken for a special token.
+    `progress` is called after each merge with its number, its pair, its text and its count.
+
+    A pair is not merged if it is rarer than `min_frequency`, if it has more than `max_length` bytes (0 means
+    no limit; pairs of single bytes are always allowed), or if its text is `forbidden`, because it would be
+    taken for a special token.
     """
     if ties not in TIES:
         raise ValueError(f"ties={ties!r} is none of {', '.join(map(repr, TIES))}")
@@ -141,7 +143,7 @@ def learn(
     return learned
 
 
-# --- The same as an engine ------------------------------------------------------------------------
+# --- The same, as engines offer it ----------------------------------------------------------------
 
 
 class ReferenceByteCounter(WordCounter):
@@ -151,13 +153,13 @@ class ReferenceByteCounter(WordCounter):
         super().__init__(spec.ordered)
         self._pattern = spec.pattern
         if spec.pattern:
-            compiled(spec.pattern)  # raises an error if it is none
+            compiled(spec.pattern)  # raises an error if this is not a regular expression
 
     def add_block(self, data: bytes, threads: int = 1) -> None:
         self.add(re.findall(rb"[^\n]*\n|[^\n]+", data))
 
     def _prepare(self, text: bytes) -> bytes | None:
-        """The text; what is not valid UTF-8 becomes U+FFFD."""
+        """Return the text, with U+FFFD for what is not valid UTF-8; None for an empty one."""
         self._sentences += 1
         self._bytes += len(text)
         if not text:
@@ -172,7 +174,7 @@ class ReferenceByteCounter(WordCounter):
 
 
 def learn_words(words: Words, spec: ByteLearnSpec, progress: Progress | None = None) -> Learned:
-    """Learn merges from words. `learn` uses byte values as ids; here they become those of `byte_order`."""
+    """Learn merges from words. The ids of bytes are their places in `byte_order`, not their values."""
     if spec.ties == "tokenizers" and spec.byte_order != bytes(BYTE_ORDER):
         raise ValueError('ties="tokenizers" is defined for bytes in the order of GPT-2')
     total = check_size(words)

@@ -1,6 +1,6 @@
-//! From text to words with a byte-level vocabulary: a pattern cuts the text into chunks. Chunks of one byte are
-//! singles. Long chunks are cut into parts where nothing merges (see `vocab/byte_level.rs`), and these parts are words
-//! as well.
+//! From text to words with a byte-level vocabulary: a pattern cuts the text into chunks. A chunk of one byte is a
+//! *single*, all others are words. Only a long chunk is cut further, where nothing merges (see `vocab/byte_level.rs`).
+//! Then its parts are the words and singles.
 
 use crate::cache::{self, Homes, Key, Singles, MAX_CHUNK, STEP};
 use crate::cut::WordBatch;
@@ -12,20 +12,21 @@ use crate::vocab::byte_level::PARTS;
 use crate::vocab::ByteLevel;
 use crate::watch::Check;
 
-/// How many words, chunks or parts of several bytes, are looked up together.
+/// How many words are looked up together.
 pub const BATCH: usize = 256;
-/// A batch ends after this many bytes, because the places of singles have 16 bits. (A chunk may go on for longer.)
+/// A batch ends with the chunk or part that reaches this many bytes, because the places of singles have 16 bits. (That
+/// last one may go on for longer.)
 const MAX_BYTES: u32 = 1 << 14;
 /// How many bytes after a chunk may be read.
 const PAD: usize = STEP;
-const _: () = assert!(PAD >= 16); // (keys need this many)
+const _: () = assert!(PAD >= 16); // (making a key reads this many)
 
 /// The words of a batch.
 pub struct PatternWords {
     /// Where each word begins and ends, counted from `first`.
     begins: [u32; BATCH + 1],
     ends: [u32; BATCH + 1],
-    /// Which words are parts of chunks, where that matters; and whether any is.
+    /// Which words are parts of chunks, if that matters for what they become; and whether any word is.
     parts: [bool; BATCH + 1],
     has_parts: bool,
     /// Where some parts of a long chunk end. (The array is a field so that it need not be cleared each time, which took
@@ -57,9 +58,9 @@ impl Default for PatternWords {
 }
 
 impl PatternWords {
-    /// Collect words from the chunks that begin at `begin` and end at `ends`, counted from `base`, until there are
-    /// enough. `inside` says whether an earlier batch has some parts of the first chunk; on return it says so about the
-    /// next chunk. Returns how many chunks are complete.
+    /// Collect words from chunks until there are enough. The first chunk begins at `begin`. The chunks end at `ends`,
+    /// counted from `base`. `inside` says whether an earlier batch has some parts of the first chunk; on return it says
+    /// so about the next chunk. Return how many chunks are complete.
     #[inline(always)]
     fn take(
         &mut self,
@@ -74,16 +75,16 @@ impl PatternWords {
         if std::mem::take(&mut self.has_parts) {
             self.parts = [false; BATCH + 1];
         }
-        let before = (begin - base) as u32; // the batch begins here, counted from `base`
-        let (mut from, mut taken) = (before, 0);
-        while let (Some(&end), true) = (ends.get(taken), self.count < BATCH && from - before < MAX_BYTES) {
-            // 1. Many chunks, none of them long.
+        let first = (begin - base) as u32; // where the batch begins, counted from `base`
+        let (mut from, mut taken) = (first, 0);
+        while let (Some(&end), true) = (ends.get(taken), self.count < BATCH && from - first < MAX_BYTES) {
+            // 1. If there are `CHUNKS` more chunks, and room for them, take them together, up to the first long one.
             let (begins, places) =
                 (self.begins[self.count..].first_chunk_mut(), self.ends[self.count..].first_chunk_mut());
             if let (Some(chunks), Some(begins), Some(places), false) =
                 (ends[taken..].first_chunk(), begins, places, *inside)
             {
-                let [chunks, words] = machine.words(chunks, from, before, MAX_CHUNK as u32, [begins, places]);
+                let [chunks, words] = machine.words(chunks, from, first, MAX_CHUNK as u32, [begins, places]);
                 if chunks > 0 {
                     taken += chunks;
                     self.count += words;
@@ -91,21 +92,21 @@ impl PatternWords {
                     continue;
                 }
             }
-            // 2. A long chunk, or one near the end of the text.
+            // 2. One chunk: a long one, or one of the last.
             if end - from > MAX_CHUNK as u32 || *inside {
-                from = before + self.take_parts(text, [from, end].map(|place| place - before), byte_level, inside);
+                from = first + self.take_parts(text, [from, end].map(|place| place - first), byte_level, inside);
                 if *inside {
                     break;
                 }
             } else {
-                self.add(from - before, end - before);
+                self.add(from - first, end - first);
                 from = end;
             }
             taken += 1;
         }
-        let size = (from - before) as usize;
+        let size = (from - first) as usize;
         self.end = begin + size;
-        // Near the end of the text, the text is copied, so that the bytes after it may be read.
+        // Near the end of the text, the batch is copied, so that `PAD` bytes after it can be read.
         if self.end + PAD > text.len() {
             self.padded.clear();
             self.padded.grow(size + PAD)?;
@@ -115,16 +116,19 @@ impl PatternWords {
         Ok(taken)
     }
 
-    /// Add a chunk, if it is a word. A single is left out.
+    /// Add a chunk or a part, unless it is a single.
     #[inline(always)]
     fn add(&mut self, from: u32, to: u32) {
         (self.begins[self.count], self.ends[self.count]) = (from, to);
         self.count += usize::from(to - from > 1);
     }
 
-    /// Add the parts of a long chunk until there are enough words. Returns where the last one ends.
+    /// Add the parts of a long chunk until there are enough words. Return where the last one ends. (Places are counted
+    /// from the beginning of the batch.)
     #[inline(never)]
     fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
+        // With `whole`, a chunk that is a piece becomes this piece without merging. A part does not, even if it is
+        // spelled like a piece, so parts are marked.
         let matters = byte_level.options.whole;
         while from < to && from < MAX_BYTES {
             let [first, last] = [from, to].map(|place| self.first + place as usize);
@@ -185,7 +189,7 @@ impl WordBatch for PatternWords {
     fn singles(&self, i: usize) -> Singles {
         let from = if i == 0 { 0 } else { self.ends[i - 1] as usize };
         let to = if i == self.count { self.end - self.first } else { self.begins[i] as usize };
-        // (A chunk that is too long for the numbers of a batch is not followed by singles in the same batch.)
+        // (If a word is too long for the numbers of `Singles`, it is the last of its batch, and no singles follow it.)
         if from == to {
             Singles::default()
         } else {

@@ -13,8 +13,7 @@ use crate::text::utf8;
 use crate::vocab::vocabulary::byte_of;
 use crate::watch::{Check, Checks};
 
-/// The most bytes that the numbers and lengths of one piece take: seven numbers, each with the byte that names its
-/// field.
+/// The most bytes that the numbers and lengths of one piece take: seven numbers, each with the tag of its field.
 const NUMBERS: usize = 7 * 11;
 /// About how many bytes a piece takes.
 const PER_PIECE: usize = 24;
@@ -30,14 +29,15 @@ impl Message {
         Ok(message)
     }
 
-    /// Append a piece: its text; its id (`u32::MAX` stands for -1); the part of the text that it stands for, if the
-    /// message says that; and where this part begins and ends.
+    /// Append a piece: its text; its id (`u32::MAX` stands for -1); its surface, which is the part of the text that it
+    /// stands for, if the message says that; and where this part begins and ends.
     fn add(&mut self, piece: &[u8], id: u32, surface: Option<&[u8]>, [begin, end]: [usize; 2]) -> Result<(), Halt> {
         self.0.grow(piece.len() + surface.map_or(0, <[u8]>::len) + NUMBERS)?;
         let size = size_of_field(piece)
             + surface.map_or(0, size_of_field)
-            + 3
+            + 3 // the tags of the three numbers
             + [id as usize, begin, end].map(size_of).iter().sum::<usize>();
+        // A tag is the number of a field, shifted by 3, plus 2 if a length follows.
         self.0.push(2 << 3 | 2);
         self.number(size);
         self.field(1, piece);
@@ -53,6 +53,7 @@ impl Message {
         Ok(())
     }
 
+    /// Append a field: its tag, its length and its content.
     fn field(&mut self, number: u8, bytes: &[u8]) {
         self.0.push(number << 3 | 2);
         self.number(bytes.len());
@@ -82,15 +83,13 @@ fn size_of_field(bytes: &[u8]) -> usize {
 }
 
 // --- Messages of texts ---------------------------------------------------------------------------
-//
-// A text with its tokens as a message.
 
-/// Whether to go on is checked once in this many tokens.
+/// `check` is called once for this many tokens.
 const CHECK_TOKENS: usize = 1 << 14;
 
 impl Engine {
-    /// The message for a text. Of the bytes of a character without a piece, only the last one has a surface. With
-    /// `in_parallel`, a piece with an empty surface does not mention it.
+    /// The message for a text. If a character is encoded as BYTE pieces, only the last of them has a surface. With
+    /// `in_parallel`, it has none either if its surface would be empty.
     pub fn message(
         &self,
         input: Input,
@@ -116,7 +115,7 @@ impl Engine {
             }
             let span = span.map(|at| at as usize);
             let mut surface = Some(text.get(span[0]..span[1]).unwrap_or_default());
-            // (Any piece that is spelled like the piece of a byte counts as one, as in sentencepiece.)
+            // (Any piece that is spelled like a BYTE piece counts as one, as in sentencepiece.)
             match byte_of(&piece) {
                 None => left = 0,
                 Some(byte) => {
@@ -135,14 +134,14 @@ impl Engine {
 }
 
 impl Decoder {
-    /// The message for a decoded text; `piece` appends the text of a piece.
+    /// The message for a decoded text. `piece` appends the text of the piece with a given index.
     pub fn message(
         &self,
         decoded: DecodedSpans,
         piece: impl Fn(usize, &mut Vec<u8>) -> Result<(), Halt>,
         check: Check,
     ) -> Result<Vec<u8>, Halt> {
-        // A denormalizer rewrites the text, but the places of the pieces are still those in the text before it.
+        // A denormalizer rewrites the text, but the places of the pieces remain those in the text before that.
         let rewritten = match self.denormalizer() {
             Some(_) => Some(self.denormalize(decoded.text.clone(), false, check)?),
             None => None,

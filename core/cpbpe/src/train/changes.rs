@@ -1,4 +1,4 @@
-//! What one merge changes around its places, added up for each neighbour.
+//! What one merge changes around it: how many pairs it replaces, added up for each neighbour.
 
 use crate::train::occurrences::Occurrences;
 use crate::train::pairs::{PairNumber, SymbolNumber};
@@ -19,7 +19,7 @@ pub struct Merge {
 /// Occurrences by symbol: an array, and a list of the symbols that have any.
 #[derive(Default)]
 pub struct SymbolOccurrences {
-    /// By symbol.
+    /// The occurrences of each symbol, by its number.
     occurrences: Vec<Occurrences>,
     /// The symbols that have occurrences, in no particular order.
     seen: Vec<SymbolNumber>,
@@ -42,7 +42,7 @@ impl SymbolOccurrences {
         self.occurrences[symbol as usize]
     }
 
-    /// The symbols that have occurrences, each with its own.
+    /// The symbols that have occurrences, with their occurrences.
     pub fn iter(&self) -> impl Iterator<Item = (SymbolNumber, Occurrences)> + '_ {
         self.seen.iter().map(|&symbol| (symbol, self.get(symbol)))
     }
@@ -53,12 +53,14 @@ impl SymbolOccurrences {
         self.seen.get(step).copied()
     }
 
+    /// Add all occurrences of another value.
     fn absorb(&mut self, other: &SymbolOccurrences) {
         for (symbol, occurrences) in other.iter() {
             self.add(symbol, occurrences);
         }
     }
 
+    /// Forget all occurrences. This takes time only for the symbols that have any.
     fn clear(&mut self) {
         for symbol in self.seen.drain(..) {
             self.occurrences[symbol as usize] = Occurrences::default();

@@ -258,7 +258,7 @@ impl Form {
         };
         let changes = &tables::CHANGES[self as usize];
         let (mut script, mut looked_up) = (0, LOOKED_UP);
-        let mut mark = None; // the place of the mark before `at`, if there is one
+        let mut mark = None; // the place of a mark right before `at` that can only move, if there is one
         loop {
             // 1. Pass over blocks in which nothing changes.
             while let Some(block) = text[at..].first_chunk() {
@@ -468,8 +468,9 @@ impl Segment {
         out: &mut Vec<u8>,
         origins: &mut O,
     ) -> Result<(), Halt> {
-        // Parts that have changed places are a group, and all of them come from where the group begins in the text. A
-        // new group begins at a part if all parts before it came from places before those of all parts from it on.
+        // Parts of one character are a group, and so are parts that have changed places. All parts of a group get the
+        // place where it begins in the text. A group begins at a part if all parts before it came from earlier places
+        // than this part and all that follow.
         if O::KEEPS {
             self.lowest.clear();
             self.lowest.grow(self.parts.len() + 1)?;
