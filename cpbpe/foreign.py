@@ -68,7 +68,11 @@ METHODS = by_name(
         "special_tokens special_tokens_map all_special_tokens all_special_ids special_tokens_set": (
             "vocab.special_tokens"
         ),
-        "add_tokens add_special_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
+        "add_special_tokens": "with_special_tokens(tokens), which gives a new tokenizer",
+        "add_tokens": (
+            "with_special_tokens(tokens), which gives a new tokenizer; they are special tokens, and "
+            "allowed_special says which of them a text may yield"
+        ),
         "get_added_vocab": "vocab.added_tokens",
         "from_pretrained": "cpbpe.load(path); nothing is downloaded",
         "from_file load load_from_file": "cpbpe.load(path)",
@@ -160,6 +164,10 @@ MODULE = by_name(
         "decode": "cpbpe.load(path).decode(ids) decodes",
         "tokenize": "cpbpe.load(path).encode_pieces(text) gives pieces",
         "count counttokens": "cpbpe.load(path).count(text) counts tokens",
+        "show view": (
+            "cpbpe.load(path).show(text) draws the tokens of a text; the command 'cpbpe view' has a page for "
+            "the browser, and so has the module after 'import cpbpe.view'"
+        ),
     }
 )
 """What to use instead of a name in the module `cpbpe`; the keys have no capitals and no underscores."""

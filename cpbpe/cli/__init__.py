@@ -44,14 +44,11 @@ COMMANDS = {
 }
 """The subcommands, each with what it does."""
 
-ALIASES = {"tokenize": "pack"}
-"""Other names of subcommands."""
-
 _IN_PYTHON = ("load", "normalize", "align", "truncate", "split")
 _DOWNLOADS = ("download", "fetch", "pull")
 _MEANT = {
     "version": "--version",
-    **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
+    **dict.fromkeys(("enc", "ids", "pieces", "segment", "tokenize", "tokenise", "tokens"), "encode"),
     **dict.fromkeys(("dec", "detokenize", "untokenize", "text"), "decode"),
     **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
     **dict.fromkeys(("info", "vocab", "show"), "inspect"),
@@ -116,7 +113,6 @@ def _run(arguments: list[str]) -> int:
     if arguments[0] == "help":
         arguments = [*arguments[1:2], "--help"]
     name, *rest = arguments
-    name = ALIASES.get(name, name)
     if name in ("-h", "--help"):
         print(_overview(), end="")
         return 0

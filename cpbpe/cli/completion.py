@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-from cpbpe.cli import ALIASES, COMMANDS
+from cpbpe.cli import COMMANDS
 from cpbpe.cli.parsing import OneOf, Parser
 from cpbpe.lazy import importing
 
@@ -65,8 +65,6 @@ def verbs() -> dict[str, Verb]:
             by_name[name] = Verb([*parser.shown()], parser.choices(), words)
         else:  # a command of several programs
             by_name[name] = Verb(["--help"], {}, list(getattr(module, "PROGRAMS", ())))
-    for name, meant in ALIASES.items():
-        by_name[name] = by_name[meant]
     by_name["help"] = Verb([], {}, list(COMMANDS))
     return by_name
 
@@ -161,7 +159,7 @@ fi
 def _fish(verbs: Mapping[str, Verb]) -> str:
     lines = ["# fish completion for cpbpe, made by 'cpbpe completion fish'"]
     for name in verbs:
-        does = COMMANDS.get(ALIASES.get(name, name), "explain a command")
+        does = COMMANDS.get(name, "explain a command")
         lines.append(f"complete -c cpbpe -f -n __fish_use_subcommand -a {name} -d {_quoted(does)}")
     for name, verb in verbs.items():
         seen = f"-n '__fish_seen_subcommand_from {name}'"

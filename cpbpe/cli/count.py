@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
+from cpbpe.cli.compare import is_model
 from cpbpe.cli.output import check_outputs, existing, make_folder
-from cpbpe.cli.parsing import Parser, flag
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, flag
 from cpbpe.cli.train import (
     FLAGS,
     OPTIONS,
@@ -51,7 +54,7 @@ def parser() -> Parser:
         "cpbpe count CORPUS [CORPUS ...] --out FILE [options]",
         _DESCRIPTION,
         _EXAMPLES,
-        {"model": "this counts words, for training; in Python, cpbpe.load(path).count(text) counts tokens"},
+        {"model": "this counts words, for training; 'cpbpe encode MODEL FILE --verbose' counts tokens"},
     )
     add_corpus(parser)
     parser.add("--out -o FILE", "write the counts to this file")
@@ -69,10 +72,24 @@ def refuse_options(arguments: argparse.Namespace) -> None:
             )
 
 
+def _refuse_model(arguments: argparse.Namespace) -> None:
+    """If the first argument is a model, its tokens were meant, and not words: say what counts those."""
+    first, *texts = arguments.corpus or [""]
+    # A folder with a model in it may hold texts as well, and "--format text" says that it is text.
+    is_corpus = arguments.out is not None and (os.path.isdir(first) or arguments.format is not None)
+    if is_model(first) and not is_corpus:
+        command = shlex.join(["cpbpe", "encode", first, *(texts or ["corpus.txt"]), "--verbose"])
+        raise NotUnderstoodError(
+            f"{first} is a model, and this counts the words of a corpus, for training; to count tokens, "
+            f"type: {command} > {os.devnull}"
+        )
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Count as the arguments say."""
     with importing:
         from cpbpe.training.word_counts import WordCounts
+    _refuse_model(arguments)
     corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", "the result has no name")
     options = options_of(arguments)
     check_outputs([arguments.out], corpus)

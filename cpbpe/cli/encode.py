@@ -51,7 +51,8 @@ _UNITS = ("char", "byte")
 
 _DESCRIPTION = """\
 Encode text: a line of ids for each line of text, in order, as spm_encode does.
-A file of any size takes little memory.
+A file of any size takes little memory. With --verbose it says how many tokens
+there were. ('cpbpe pack' writes the token files of trainers.)
 """
 
 _EXAMPLES = """\
@@ -66,6 +67,7 @@ examples:
   cpbpe encode my.model 'data/*.jsonl.gz' --field content --out data.ids
   echo 'Hello world' | cpbpe encode my.model --format pieces
   cpbpe encode my.model article.txt --whole --format jsonl --offsets
+  cpbpe encode my.model corpus.txt --verbose > /dev/null  # only counts tokens
 """
 
 

@@ -36,7 +36,8 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES)
+    too_many = {"": "a text to encode as an example comes after --sample, in quotes"}
+    parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES, too_many)
     parser.add_argument("model", metavar="MODEL", help=HELP)
     parser.section("what to show instead of the model")
     parser.add("--piece PIECE", "how this piece is built, merge by merge")

@@ -113,14 +113,16 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
 
 
 def write_text(path: str | None, parts: Iterable[str]) -> None:
-    """Write text: to a file, in UTF-8, or to the standard output as it comes."""
+    """Write text: to a file, in UTF-8, and say so; or to the standard output as it comes."""
     if path is None:
         for part in parts:
             sys.stdout.write(part)
         return
     text = "".join(parts).encode()
+    replaced = existing([path])
     make_folder(path)
     write_all({path: text})
+    print(f"written       {path}{replaced}")
 
 
 def as_json(value: Any) -> str:

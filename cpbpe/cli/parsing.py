@@ -38,7 +38,9 @@ class Parser(argparse.ArgumentParser):
         epilog: str | None = None,
         guessed: Mapping[str, str] | None = None,
     ):
-        """`guessed`: flags that people guess here and nowhere else, as in `guesses`."""
+        """`guessed`: flags that people guess here and nowhere else, as in `guesses`; under "", what to say
+        about an argument too many.
+        """
         self._guessed = {**self.guesses, **(guessed or {})}
         super().__init__(
             " ".join(usage.split()[:2]),
@@ -131,7 +133,8 @@ class Parser(argparse.ArgumentParser):
 
     def _no_such_option(self, given: str) -> str:
         if not given.startswith("-"):
-            return f"{given!r} is one argument too many; put a sentence into quotes"
+            way_out = "leave it out" if " " in given else "put a sentence into quotes"
+            return f"{given!r} is one argument too many; {self._guessed.get('', way_out)}"
         name = given.strip("-").removeprefix("no-").replace("_", "-")
         if name in self._guessed:
             return f"there is no option {given}; {self._guessed[name]}"

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from typing import BinaryIO
 
 from cpbpe.errors import ModelError
@@ -35,6 +37,7 @@ _OTHER_KINDS = ((("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),)
 """Files of other kinds of models, which cpbpe does not read."""
 
 _HEAD_BYTES = 4096
+_FIRST_MERGE = rb"\S[\x80-\xbf]* \S[\x80-\xbf]*(</w>)?$"
 
 
 def read_model_file(source: Source) -> bytes:
@@ -174,12 +177,29 @@ def describe(data: bytes, complete: bool = True) -> str | None:
     if start[:14].lower() == b"<!doctype html" or start[:5].lower() == b"<html":
         return "it is an HTML page, such as a download site shows for an error or a login"
     lines = first_lines(data)
-    if lines and all(len(line.split(b" ")) == 2 for line in lines):
+    # (Texts have lines of two words, too, but the first merge is that of two letters.)
+    if lines and re.match(_FIRST_MERGE, lines[0]) and all(len(line.split(b" ")) == 2 for line in lines):
         return (
             "it is a text of merges (merges.txt), one half of a byte-level model; "
             "load vocab.json, with merges.txt beside it"
         )
-    return None
+    return _describe_text(data)
+
+
+def _describe_text(data: bytes) -> str | None:
+    """Return what to say of data that is text, such as a corpus; None if it is not."""
+    with importing:
+        import codecs
+
+        from cpbpe.spelling import advised
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(data[:_HEAD_BYTES])  # its end may be cut off
+    except UnicodeDecodeError:
+        return None
+    if not text.strip() or any(letter < " " and letter not in "\t\n\f\r" for letter in text):
+        return None
+    way_out = advised("give the path of a model", "the model comes first")
+    return f"it is text; {way_out}, such as tokenizer.model or tokenizer.json"
 
 
 def _describe_json(data: bytes) -> str | None:
@@ -190,6 +210,9 @@ def _describe_json(data: bytes) -> str | None:
     except RecursionError:
         return "it begins like JSON, and is nested too deeply to be read"
     except ValueError:
+        with suppress(ValueError):
+            json.loads(data.partition(b"\n")[0])
+            return _describe_text(data)  # a corpus with an object in each line
         return None if b"\0" in data else "it begins like JSON, but is not valid JSON either"
     keys = content.keys() if isinstance(content, dict) else ()
     if "model" in keys and ("added_tokens" in keys or "pre_tokenizer" in keys):

@@ -170,8 +170,9 @@ class Writer:
         }
 
     def save(self) -> None:
-        """Save the state."""
-        self._job.manifest.save_state(self._job.place, self._state())
+        """Save the state, once there was a document: before that, other options may be given."""
+        if self.read.number:
+            self._job.manifest.save_state(self._job.place, self._state())
         self._saved = time.monotonic()
 
     def _save_now_and_then(self) -> None:
@@ -275,9 +276,8 @@ def _encode_all(batches: Iterator[Batch], encoder: Encoder, writer: Writer) -> N
                 result = next(results, None)
             except Exception:
                 # Reading or encoding failed. What comes before that has been written.
-                if writer.read.number:
-                    with suppress(OSError):
-                        writer.save()
+                with suppress(OSError):
+                    writer.save()
                 raise
             if result is None:
                 return

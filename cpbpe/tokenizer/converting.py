@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from errno import EISDIR
@@ -23,6 +24,11 @@ from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
 FOLDER = "folder"
 """The name of the one format that is a folder: that of transformers."""
 
+_ENDS = [row.suffixes[0] for row in registry.FORMATS.values() if row.suffixes and row is not MODEL]
+_OF_OTHER_FILES = (
+    r"\.(ya?ml|toml|txt|md|csv|jsonl|xml|html|py|pkl|pickle|pth?|np[yz]|safetensors|onnx|h5|zip|gz|xz|zst)$"
+)
+"""The ends of names that mean something else to everyone. (A .model may have any other: my.spm, my.v2.)"""
 FORMATS = (*registry.FORMATS, FOLDER)
 """What can be written, by name."""
 
@@ -260,7 +266,14 @@ def _write(path: str, format: str, files: Mapping[str, bytes]) -> None:
 def _format(path: str, to: str | None) -> str:
     if to is None:
         ends = (os.sep, "/") if os.altsep is None else (os.sep, os.altsep)
-        return FOLDER if path.endswith(ends) else registry.format_for(path).name
+        found = FOLDER if path.endswith(ends) else registry.format_for(path).name
+        base, end = os.path.splitext(path)
+        if found == MODEL.name and re.match(_OF_OTHER_FILES, end.lower()):
+            raise ValueError(
+                f"no format of models ends in {end}; a .model file would be {base + MODEL.suffixes[0]!r}, "
+                f"and {listed(_ENDS)} mean other formats, a slash at the end a folder"
+            )
+        return found
     if to not in FORMATS:
         raise ValueError(f"{named('to')} must be one of {listed(list(FORMATS))}, not {to!r}")
     return to

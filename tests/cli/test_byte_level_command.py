@@ -132,7 +132,7 @@ def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.
     assert message in capsys.readouterr().err
 
 
-MODELS = {"encode", "decode", "inspect", "convert", "lint", "compare", "diff", "view", "pack", "tokenize"}
+MODELS = {"encode", "decode", "inspect", "convert", "lint", "compare", "diff", "view", "pack"}
 """The commands that take models."""
 
 

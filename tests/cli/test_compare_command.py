@@ -54,7 +54,9 @@ def test_the_other_forms(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert main([*given, "--out", f"new/out.{ending}"]) == 0
         assert Path(f"new/out.{ending}").read_text(encoding="utf-8").startswith(begins)
-    assert capsys.readouterr().out == ""
+        assert capsys.readouterr().out == f"written       new/out.{ending}\n"
+    assert main([*given, "--out", "new/out.csv"]) == 0
+    assert capsys.readouterr().out == "written       new/out.csv (replacing 1 file)\n"
 
 
 def test_what_is_a_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def test_json_and_a_file_that_is_no_model(capsys: pytest.CaptureFixture[str]) ->
     assert [finding["code"] for finding in missing["findings"]] == ["not-loaded"]
     assert "1 of the 256 BYTE pieces are missing" in missing["findings"][0]["message"]
     assert good == {"model": "good.model", **cpbpe.load("good.model").lint().to_dict()}
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "written       new/report.json\n"
 
 
 def safetensors(path: str, dtype: str, rows: "np.ndarray[tuple[int, ...], np.dtype[np.uint16]]") -> None:

@@ -218,7 +218,7 @@ def test_every_option_has_a_flag() -> None:
         (
             ["count", "corpus.txt", "--model", "my.model"],
             2,
-            "in Python, cpbpe.load(path).count(text) counts tokens",
+            "'cpbpe encode MODEL FILE --verbose' counts tokens",
         ),
         (["train", "corpus.txt,corpus.txt", "--out", "my"], 1, "for several files put spaces between them\n"),
         (["train", "https://example.com/a.txt", "--out", "my"], 1, "cpbpe downloads nothing, give a file\n"),

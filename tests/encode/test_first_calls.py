@@ -187,6 +187,8 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("pad_token=", lambda tok: setattr(tok, "pad_token", "<pad>"), AttributeError, r"a Tokenizer does not change, so 'pad_token' cannot be set; with_special_tokens\(tokens\)"),
     ("piece in tok", lambda tok: "ab" in tok, TypeError, "has no items; write `in tok.vocab`"),
     ("padding_side=", lambda tok: setattr(tok, "padding_side", "left"), AttributeError, "'padding_side' cannot be set"),
+    ("add_tokens", lambda tok: tok.add_tokens, AttributeError, r"they are special tokens, and allowed_special says which"),
+    ("cpbpe.show", lambda tok: cpbpe.show, AttributeError, r"cpbpe\.load\(path\)\.show\(text\) draws the tokens"),
     ("train().encode", lambda tok: cpbpe.train(["ab"], vocab_size=262).encode("ab"), AttributeError, r"^'TrainingResult' object has no attribute 'encode'; use result\.tokenizer\.encode$"),
     ("train().vocab_size", lambda tok: cpbpe.train(["ab"], vocab_size=262).vocab_size, AttributeError, r"; use result\.tokenizer\.vocab_size$"),
     ("train().xyzzy", lambda tok: cpbpe.train(["ab"], vocab_size=262).xyzzy, AttributeError, "'TrainingResult' object has no attribute 'xyzzy'$"),
@@ -204,6 +206,8 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     # Saving.
     ("save(missing folder)", lambda tok: tok.save("nodir/x.model"), FileNotFoundError, r"there is no folder '.*nodir'; make it first: 'nodir/x.model'$"),
     ("save(folder)", lambda tok: tok.save("folder"), IsADirectoryError, r"it is a folder; give a name in it, such as 'folder.tokenizer\.model'"),
+    ("save(x.yaml)", lambda tok: tok.save("x.yaml"), ValueError, r"no format of models ends in \.yaml; .* would be 'x\.model', .*\.gguf"),
+    ("save(x.gz)", lambda tok: tok.save("tokenizer.model.gz"), ValueError, r"no format of models ends in \.gz; "),
     ("save(file)", lambda tok: tok.save(io.BytesIO()), TypeError, r"takes a path, not BytesIO; .* file\.write\(tok\.to_bytes\(\)\)"),
 ]  # fmt: skip
 

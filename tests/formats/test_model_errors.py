@@ -147,7 +147,11 @@ NOT_MODELS: list[tuple[str, bytes, str]] = [
     ("safetensors", struct.pack("<Q", 40) + b'{"__metadata__":{}}', "a safetensors file"),
     ("a message without pieces", b"\x12\x02\x18\x02", "holds no pieces"),
     ("noise", b"\xff\xfe\xfd" * 20, "not a protobuf message"),
-    ("prose", b"Once upon a time there was a tokenizer.", "not a protobuf message"),
+    ("prose", b"Once upon a time there was a tokenizer.", "it is text; give the path of a model, such as"),
+    ("two words", b"Hello world\n", "it is text; give the path"),
+    ("lines of two words", b"the cat\nsat on\n", "it is text; give the path"),
+    ("a corpus of records", b'{"text": "a"}\n{"text": "b"}\n', "it is text; give the path"),
+    ("prose in Latin-1", "Il était une fois un modèle.".encode("latin-1"), "not a protobuf message"),
 ]  # fmt: skip
 
 

@@ -79,9 +79,9 @@ def test_json() -> None:
     assert pack("my.model", "texts.txt", "-o", "quiet", "-q").stdout == b""
 
 
-def test_standard_input_and_another_name() -> None:
+def test_standard_input_and_a_prefix() -> None:
     done = processes.run(
-        *("-m", "cpbpe", "tokenize", "my.model", "-", "--out", "in_", "--to", "nanogpt"),
+        *("-m", "cpbpe", "pack", "my.model", "-", "--out", "in_", "--to", "nanogpt"),
         cwd=Path.cwd(),
         input=b"one\ntwo\n\nthree",
     )
@@ -174,6 +174,33 @@ def test_mistakes(arguments: list[str], code: int, said: str, capsys: pytest.Cap
     Path("a.jsonl").write_text('{"text": "a"}\n{"content": "b"}\n')
     assert main(["pack", *arguments]) == code
     assert said in capsys.readouterr().err
+
+
+CORRECTED = [
+    (["a.jsonl"], ["a.jsonl", "--field", "content"]),
+    (["a.jsonl", "--shuffle-seed", "1"], ["a.jsonl", "--field", "content"]),
+    (["null.jsonl", "a.jsonl"], ["a.jsonl", "--field", "content"]),
+    (["a.csv", "--column", "body"], ["a.csv", "--column", "content"]),
+    (["empty.txt"], ["a.jsonl", "--field", "content"]),
+]
+
+
+@pytest.mark.parametrize(("wrong", "right"), CORRECTED)
+def test_nothing_is_kept_from_before_the_first_document(
+    wrong: list[str], right: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However long that took: the corrected command works in the same folder."""
+    monkeypatch.setattr("cpbpe.packing.work.SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    Path("a.jsonl").write_text('{"content": "a"}\n{"content": "b"}\n')
+    Path("null.jsonl").write_text('{"text": null}\n')
+    Path("a.csv").write_text("content\na\nb\n")
+    Path("empty.txt").write_text("\n\n")
+    assert main(["pack", "my.model", *wrong, "--out", "out"]) == 1
+    assert "there is no " in capsys.readouterr().err
+    assert list(Path("out").iterdir()) == []
+    assert main(["pack", "my.model", *right, "--out", "out"]) == 0
+    assert [ids.tolist() for ids in cpbpe.PackedTokens("out")] == [TOK.encode("a"), TOK.encode("b")]
 
 
 def test_files_of_others_stay(capsys: pytest.CaptureFixture[str]) -> None:
