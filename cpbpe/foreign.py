@@ -1,7 +1,8 @@
 """Names that other libraries have and cpbpe does not, and what to use instead; for error messages.
 
 The libraries are sentencepiece, tokenizers, transformers and tiktoken. There are tables for the methods of a
-tokenizer, for the options of its methods, and for the names in the module; `advice` looks a name up.
+tokenizer and of streams, for the options of its methods, and for the names in the module; `advice` looks a
+name up.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ METHODS = by_name(
         "encode_as_pieces tokens": "encode_pieces(text)",
         "encode_as_numpy encode_to_numpy": "encode_array(text)",
         "encode_as_proto encode_as_immutable_proto encode_as_serialized_proto encode_as_offset_mapping "
-        "offsets decode_with_offsets": "align(text)",
+        "offsets decode_with_offsets encode_with_offsets": "align(text)",
+        "encode_with_unstable": "completions(text)",
         "encode_ordinary_batch batch_encode": "encode_batch(texts)",
         "encode_single_token token_to_id convert_tokens_to_ids": "piece_to_id(piece)",
         "encode_plus": "encode(text), or align(text)",
@@ -49,7 +51,7 @@ METHODS = by_name(
         "batch_decode": "decode_batch(batch)",
         "decode_single_token_bytes decode_tokens_bytes id_to_bytes": "vocab.id_to_bytes(id)",
         "convert_tokens_to_string": "decode_pieces(pieces)",
-        "token_byte_values": "vocab.token_bytes()",
+        "token_byte_values token_bytes": "vocab.token_bytes(), or vocab.id_to_bytes(id) for one",
         "piece_size get_piece_size get_vocab_size n_vocab n_words size": "vocab_size",
         "vocabulary": "vocab",
         "pieces": "encode_pieces(text), or list(tok.vocab)",
@@ -57,6 +59,12 @@ METHODS = by_name(
         "id_to_token convert_ids_to_tokens": "id_to_piece(id)",
         "get_score score scores": "vocab.score(id)",
         "is_unknown is_control is_unused is_byte": "vocab.piece_type(id)",
+        "is_special is_special_token": "id in tok.vocab.special_tokens.values()",
+        "normalizer": "normalize(text), or spec.normalizer for its settings",
+        "steps pre_tokenizer": "cpbpe.reference.steps(tok, text), which shows how a text is cut and merged",
+        "backend_tokenizer post_processor": (
+            "cpbpe.compat.tokenizers.Tokenizer(tok), which has the calls of that library"
+        ),
         "unk_token_id": "unk_id",
         "bos_token_id": "bos_id",
         "eos_token_id eot_id eot_token": "eos_id",
@@ -92,6 +100,19 @@ METHODS = by_name(
 )
 """What a Tokenizer has instead of a method or property. Each name also stands for its form in CamelCase."""
 
+_OF_STREAMS = by_name(
+    {
+        "put add step feed append write send accept token decode encode": (
+            "push(...), which takes what comes next and returns what is certain now"
+        ),
+        "finish end close done finalize": "flush()",
+    }
+)
+DECODER_METHODS = {**_OF_STREAMS, "text": "the texts that push and flush return, joined"}
+"""What a StreamDecoder has instead of a method or property."""
+ENCODER_METHODS = {**_OF_STREAMS, "ids": "the lists that push and flush return, joined"}
+"""What a StreamEncoder has instead of a method or property."""
+
 _IN_CAMEL_CASE = ("encode", "decode", "normalize", "id_to_piece", "piece_to_id", "decode_pieces")
 """Names of a Tokenizer that sentencepiece has in CamelCase as well."""
 
@@ -107,8 +128,8 @@ OPTIONS = by_name(
         "return_attention_mask": "encode_arrays(texts).padded(attention_mask=True) gives one",
         "return_offsets_mapping": "align(text) gives the spans of tokens",
         "add_special_tokens": "add_bos=True and add_eos=True put the special tokens around a text",
-        "bos": "it is called add_bos",
-        "eos": "it is called add_eos",
+        "bos add_bos_token": "it is called add_bos",
+        "eos add_eos_token": "it is called add_eos",
         "padding pad": "encode_arrays(texts).padded() fills up",
         "pad_to_multiple_of": "encode_arrays(texts).padded(multiple_of=8) fills up",
         "truncation": "truncate(text, max_tokens) cuts",
@@ -137,6 +158,7 @@ OPTIONS = by_name(
         "clean_up_tokenization_spaces spaces_between_special_tokens": (
             "decoding changes no spaces; leave it out"
         ),
+        "stop stop_strings stop_sequences stop_words until": "stream_decoder(stop=...) ends at such a text",
         "errors": "decode writes U+FFFD for broken bytes, and decode_bytes keeps them",
     }
 )
@@ -195,11 +217,11 @@ def closest(name: str, there: Iterable[str], likeness: float = 0.75) -> str | No
     return next(iter(get_close_matches(name, list(there), 1, likeness)), None)
 
 
-# --- Methods of a Tokenizer -----------------------------------------------------------------------
+# --- Methods of a Tokenizer and of streams --------------------------------------------------------
 
 
 class Elsewhere:
-    """A name that other libraries' tokenizers have. Looking it up says what to use here.
+    """A name that other libraries' tokenizers or streams have. Looking it up says what to use here.
 
     (A `__getattr__` could answer for every name. But it makes all attributes of an object slower to look up:
     a short call took up to 1.7 times as long.)
@@ -220,14 +242,26 @@ class Elsewhere:
         raise AttributeError(message, name=self._name, obj=owner if instance is None else instance)
 
     def __set__(self, instance: object, value: object) -> NoReturn:
+        if not hasattr(instance, "with_special_tokens"):  # a stream
+            self.__get__(instance, type(instance))
         raise AttributeError(
             f"a Tokenizer does not change, so {self._name!r} cannot be set; with_special_tokens(tokens) and "
             f"using(...) give new ones"
         )
 
 
-def elsewhere() -> dict[str, Elsewhere]:
-    """A descriptor for each foreign name of a Tokenizer, and for its form in CamelCase."""
+def native_dir(thing: object) -> list[str]:
+    """The names that an object has, for completion: without those of other libraries."""
+    foreign = {
+        name for kind in type(thing).__mro__ for name, at in vars(kind).items() if isinstance(at, Elsewhere)
+    }
+    return [name for name in object.__dir__(thing) if name not in foreign]
+
+
+def elsewhere(of_streams: Mapping[str, str] | None = None) -> dict[str, Elsewhere]:
+    """A descriptor for each foreign name of a Tokenizer and for its form in CamelCase, or of a stream."""
+    if of_streams is not None:
+        return {name: Elsewhere(name, use) for name, use in of_streams.items()}
     camel = {name.title().replace("_", ""): use for name, use in METHODS.items()}
     camel |= {name.title().replace("_", ""): name for name in _IN_CAMEL_CASE}
     return {name: Elsewhere(name, use) for name, use in {**METHODS, **camel}.items()}
@@ -266,8 +300,9 @@ def loading_advice(name: str, value: object, call: str, bindable: Collection[str
     """
     if name in ("model_proto", "data"):
         return "for the bytes of a file use Tokenizer.from_bytes(data)"
-    if name in bindable:
-        return f"such options are bound afterwards: {call}(path).using({name}={value!r})"
+    called = OPTIONS.get(name, name).removeprefix("it is called ")
+    if called in bindable:
+        return f"such options are bound afterwards: {call}(path).using({called}={value!r})"
     if name in ("vocab_size", "corpus", "texts", "files"):
         return "it loads a model that exists; cpbpe.train(corpus, vocab_size=...) makes one"
     shown = repr(value) if isinstance(value, str) else "path"

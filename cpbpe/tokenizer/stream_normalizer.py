@@ -60,7 +60,7 @@ class Shape:
 def copied(stream: T, **changes: object) -> T:
     """A copy of an object that has slots, with changes."""
     new = object.__new__(type(stream))
-    for name in type(stream).__slots__:  # type: ignore[attr-defined]
+    for name in (name for kind in type(stream).__mro__ for name in getattr(kind, "__slots__", ())):
         setattr(new, name, changes.get(name, getattr(stream, name)))
     return new
 

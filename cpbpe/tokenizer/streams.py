@@ -4,6 +4,8 @@ Both return each result as soon as it is certain, and never one that could still
 are what `Tokenizer.encode` and `Tokenizer.decode` return for the whole. The work for a new part does not
 depend on how much came before.
 
+A `StoppingDecoder` is a StreamDecoder that also ends at certain texts.
+
 Text has to wait for its ids because what follows may merge with it. (`Engine.cut` knows where that is
 impossible.) If special tokens are looked for, text that may be the beginning of one has to wait, too. Ids
 have to wait for their text because a character can take several BYTE pieces, and bytes that turn out not to
@@ -14,13 +16,14 @@ from __future__ import annotations
 
 import re
 from codecs import utf_8_decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from operator import index
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from cpbpe.checks import Ids, checked_text
 from cpbpe.engine.protocol import Engine
+from cpbpe.foreign import DECODER_METHODS, ENCODER_METHODS, elsewhere, native_dir
 from cpbpe.model.spec import PieceType
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import SPACE, certain
@@ -38,8 +41,31 @@ class _Stream:
     """Streams can be copied, but not pickled."""
 
     __slots__ = ()
+    _name: ClassVar[str]
+    """Its public name, for `repr` and messages."""
     _instead: ClassVar[str]
     """What to pickle in addition to the tokenizer, for the message."""
+    _ended: bool
+
+    def __repr__(self) -> str:
+        state = self._state()
+        return f"<cpbpe.{self._name}{state and f': {state}'}>"
+
+    def _state(self) -> str:
+        """What `repr` says: that the stream has ended, or what it holds back; "" for nothing."""
+        held = self._holds()
+        shown = repr(held[:40]) + "..." * (len(held) > 40)
+        return "ended" if self._ended else f"holds {shown}" if held else ""
+
+    def _holds(self) -> str | bytes:
+        """What has come and is held back."""
+        raise NotImplementedError
+
+    if not TYPE_CHECKING:
+
+        def __dir__(self) -> list[str]:
+            """The names that exist, for completion: without those of other libraries."""
+            return native_dir(self)
 
     def copy(self: S) -> S:
         """A second stream that continues from here, for example for beam search. Copies are cheap.
@@ -61,7 +87,7 @@ class _Stream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} is not pickled, because it holds tables of its tokenizer; pickle the "
+            f"a {self._name} is not pickled, because it holds tables of its tokenizer; pickle the "
             f"tokenizer and the {self._instead}"
         )
 
@@ -99,7 +125,11 @@ class StreamEncoder(_Stream):
         "_waiting",
     )
 
+    _name = "StreamEncoder"
     _instead = "text so far, and push that to another, made with stream_encoder()"
+
+    if not TYPE_CHECKING:  # so that type checkers still report wrong names
+        vars().update(elsewhere(ENCODER_METHODS))
 
     def __init__(self, facts: ModelFacts, plan: EncodePlan):
         """`plan` is what the options lead to."""
@@ -145,6 +175,9 @@ class StreamEncoder(_Stream):
     def copy(self) -> StreamEncoder:
         """A second stream that continues from here."""
         return copied(self, _segment=self._segment.copy())
+
+    def _holds(self) -> bytes:
+        return self._segment.held + self._waiting
 
     def _push(self, data: bytes, whole: bool, final: bool) -> list[int]:
         """The ids that more text makes certain, special tokens included. `whole`: the text was str."""
@@ -250,6 +283,11 @@ class _Segment:
             self._normalizer = StreamNormalizer(shape, prefix)
             self._engine = facts.engine.variant(raw=True)
 
+    @property
+    def held(self) -> bytes:
+        """The text without ids so far; what a normalizer holds back does not belong to it."""
+        return bytes(self._held)
+
     def copy(self) -> _Segment:
         normalizer = self._normalizer and self._normalizer.copy()
         return copied(self, _held=self._held.copy(), _normalizer=normalizer)
@@ -333,7 +371,11 @@ class StreamDecoder(_Stream):
         "_strips",
     )
 
+    _name = "StreamDecoder"
     _instead = "ids so far, and make another with stream_decoder(prompt_ids)"
+
+    if not TYPE_CHECKING:
+        vars().update(elsewhere(DECODER_METHODS))
 
     def __init__(
         self,
@@ -385,7 +427,7 @@ class StreamDecoder(_Stream):
         elif type(ids) is not int:
             number = _single(ids)
             if number is not None:
-                return self.push(number)
+                return StreamDecoder.push(self, number)
         if self._ended:
             raise ValueError("the stream has ended with flush(); make a new one with stream_decoder()")
         return self._push(self._facts.check_ids(ids, "push"))
@@ -396,6 +438,19 @@ class StreamDecoder(_Stream):
         self._ended = True
         self._size = 0  # so that `push` takes its slow path, which raises an error
         return text
+
+    @property
+    def stopped(self) -> str | None:
+        """The stop text at which the stream has ended; None as long as none has come."""
+        return None
+
+    @property
+    def rest(self) -> str:
+        """The text that has come after the stop text."""
+        return ""
+
+    def _holds(self) -> str | bytes:
+        return self._held
 
     def _push(self, ids: list[int]) -> str:
         """The text that some checked ids make certain."""
@@ -463,6 +518,105 @@ class StreamDecoder(_Stream):
         """The text of the bytes that waited, which turn out not to be a character."""
         held, self._held, self._in_run = self._held, b"", False
         return held.decode(errors="replace") if self._replaces_as_python else "\ufffd" * len(held)
+
+
+class StoppingDecoder(StreamDecoder):
+    """A StreamDecoder that ends at the first stop text. `Tokenizer.stream_decoder(stop=...)` makes one.
+
+    The first is the one that ends first, and if several end there, the longest. So it does not depend on how
+    the ids were cut into pushes, and nothing has to wait for a longer one. Text that may be the beginning of
+    a stop text is held back until more text decides.
+
+    >>> import cpbpe
+    >>> tok = cpbpe.load("tokenizer.model")
+    >>> stream = tok.stream_decoder(stop=["User:"])
+    >>> [stream.push(id) for id in tok.encode("Use it. User: Why?")], stream.flush()
+    (['', 'Use', ' it', '.', ' ', '', '', '', ''], '')
+    >>> stream.stopped, stream.rest
+    ('User:', ' Why?')
+    """
+
+    __slots__ = ("_begins", "_rest", "_stopped", "_stops")
+
+    def __init__(self, stops: list[str], *given: Any, **options: Any):
+        """`stops` are checked; the rest is what a StreamDecoder takes."""
+        self._stops = stops
+        begins = {stop[:length] for stop in stops for length in range(1, len(stop))}
+        self._begins = tuple(sorted(begins, key=len, reverse=True))
+        self._stopped: str | None = None
+        self._rest = ""  # decoded text that was not returned
+        super().__init__(*given, **options)
+
+    def push(self, ids: Ids) -> str:
+        """Take one id or several, and return the text that is certain now and comes before a stop text.
+
+        After a stop text this is "". An id outside the vocabulary raises IndexError, as without stop texts.
+        """
+        text = super().push(ids)
+        return self._before_stop(text) if text else ""
+
+    def flush(self) -> str:
+        """End the stream and return the remaining text, if no stop text has come."""
+        made = self._before_stop(super().flush())
+        if self._stopped is None:
+            made, self._rest = made + self._rest, ""
+        return made
+
+    def _before_stop(self, text: str) -> str:
+        """The part of the held and the new text that can be returned."""
+        text = self._rest + text
+        if self._stopped is not None:
+            self._rest = text
+            return ""
+        places = [(place + len(stop), place) for stop in self._stops if (place := text.find(stop)) >= 0]
+        if places:
+            end, begin = min(places)
+            self._stopped, self._rest = text[begin:end], text[end:]
+            return text[:begin]
+        held = 0
+        if text.endswith(self._begins):
+            held = next(len(begin) for begin in self._begins if text.endswith(begin))
+        self._rest = text[len(text) - held :]
+        return text[: len(text) - held]
+
+    @property
+    def stopped(self) -> str | None:
+        """The stop text at which the stream has ended; None as long as none has come."""
+        return self._stopped
+
+    @property
+    def rest(self) -> str:
+        """The text that has come after the stop text."""
+        return "" if self._stopped is None else self._rest
+
+    def _state(self) -> str:
+        return super()._state() if self._stopped is None else f"stopped at {self._stopped!r}"
+
+    def _holds(self) -> str | bytes:
+        return self._rest or super()._holds()
+
+
+def checked_stops(stop: str | Iterable[str] | None, facts: ModelFacts, skip: bool | None) -> list[str]:
+    """The texts at which a stream ends. `skip` is the option `skip_special_tokens`."""
+    if isinstance(stop, (bytes, bytearray)) or not isinstance(stop, (Iterable, type(None))):
+        raise TypeError(f"stop must be str, or a list of str, not {type(stop).__name__}")
+    stops = [stop] if isinstance(stop, str) else [] if stop is None else list(stop)
+    shown, hidden = facts.special.shown_and_hidden(skip)
+    engine = facts.engine
+    for text in stops:
+        if not isinstance(text, str):
+            raise TypeError(f"stop must be str, or a list of str, not {type(text).__name__}")
+        if not text:
+            raise ValueError("stop: an empty text would end the stream at once; leave it out")
+        id = facts.special.ids.get(text)
+        if id is None or id in shown:
+            continue
+        if id in hidden or id >= engine.size or engine.kind(id) == PieceType.CONTROL:
+            raise ValueError(
+                f"stop: {text!r} is a special token, and decoding leaves it out; end when its id comes, "
+                f"{id}, or show it with skip_special_tokens=False"
+            )
+    return stops
 
 
 def _single(ids: Ids) -> int | None:

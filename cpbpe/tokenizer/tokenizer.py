@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 from cpbpe.checks import Ids, Text, Unit, checked_text, checked_texts, checked_threads, threads_for
-from cpbpe.foreign import Elsewhere, elsewhere, takes_a_source
+from cpbpe.foreign import elsewhere, native_dir, takes_a_source
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats.registry import NO_HINTS, Hints
@@ -441,9 +441,16 @@ class Tokenizer:
 
     @described(DECODE)
     def stream_decoder(
-        self, prompt_ids: Ids | None = None, **options: Unpack[DecodeOptions]
+        self,
+        prompt_ids: Ids | None = None,
+        *,
+        stop: str | Iterable[str] | None = None,
+        **options: Unpack[DecodeOptions],
     ) -> StreamDecoder:
         """A decoder for ids that arrive one by one; the text of `prompt_ids` is not returned.
+
+        It ends at the first of the texts in `stop`: what may be the beginning of one is held back, and
+        `stream.stopped` is the text that has come, or None.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> stream = tok.stream_decoder()
@@ -451,9 +458,13 @@ class Tokenizer:
         (['Hi', ' ', '', '', '', '🦙', '!'], '')
         """
         with importing:
-            from cpbpe.tokenizer.streams import StreamDecoder
+            from cpbpe.tokenizer.streams import StoppingDecoder, StreamDecoder, checked_stops
         checked = self._plans.decode_options(options, "stream_decoder")
-        return StreamDecoder(self._facts, () if prompt_ids is None else prompt_ids, **checked)
+        prompt = () if prompt_ids is None else prompt_ids
+        stops = checked_stops(stop, self._facts, checked["skip_special_tokens"])
+        if stops:
+            return StoppingDecoder(stops, self._facts, prompt, **checked)
+        return StreamDecoder(self._facts, prompt, **checked)
 
     # --- The model --------------------------------------------------------------------------------
 
@@ -600,7 +611,8 @@ class Tokenizer:
         return identity.fingerprint(self._facts.file, self._bound)
 
     def __repr__(self) -> str:
-        return f"<cpbpe.Tokenizer: {identity.summary(self._facts)}>"
+        using = ", ".join(f"{name}={value!r}" for name, value in self._bound.items())
+        return f"<cpbpe.Tokenizer: {identity.summary(self._facts)}{using and f', using {using}'}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
@@ -656,8 +668,7 @@ class Tokenizer:
 
         def __dir__(self) -> Iterable[str]:
             """The names that exist, for completion: without those of other libraries."""
-            foreign = {name for name, value in vars(Tokenizer).items() if isinstance(value, Elsewhere)}
-            return [name for name in object.__dir__(self) if name not in foreign]
+            return native_dir(self)
 
 
 @takes_a_source("load", ENCODE | DECODE, own=("pattern", "special_tokens"))

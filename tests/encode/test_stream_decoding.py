@@ -42,6 +42,108 @@ def test_decoding(name: str, engine: str) -> None:
         assert given + decoded(tok, rng, rest, prompt_ids=prompt, **options) == expected, (ids, options)
 
 
+# --- Stop texts -----------------------------------------------------------------------------------
+
+
+def first_stop(text: str, stops: list[str]) -> tuple[str, str | None, str]:
+    """What comes before the first stop text, that text, and what comes after it, by trying every place."""
+    for end in range(len(text) + 1):
+        for stop in sorted(stops, key=len, reverse=True):
+            if text[:end].endswith(stop):
+                return text[: end - len(stop)], stop, text[end:]
+    return text, None, ""
+
+
+def without_begins(text: str, stops: list[str]) -> str:
+    """A text without what may be the beginning of a stop text at its end, by trying every length."""
+    held = [n for n in range(len(text) + 1) if any(s.startswith(text[len(text) - n :]) for s in stops)]
+    return text[: len(text) - max(held)]
+
+
+@tiers.engines
+@tiers.models(DECODABLE)
+def test_stop_texts(name: str, engine: str) -> None:
+    """Any ids in any pushes end where the whole text does, and after each push nothing waits too long."""
+    tok, rng = load(name, engine), random.Random(SEED)
+    kinds = kinds_of_ids(tok)
+    for number in range(EXAMPLES // 8):
+        ids = rng.choices(rng.choice(kinds), k=rng.choice([3, 8, 20]))
+        ids = tok.encode("abababcabcab") + ids if number % 3 == 0 else ids
+        whole = tok.decode(ids)
+        stops = ["abc", "babca", "ca"][: rng.randint(0, 3)]
+        for _ in range(rng.randint(1, 3)):
+            begin = rng.randint(0, len(whole))
+            stops.append(whole[begin : begin + rng.choice([1, 2, 5])] + rng.choice(["", "", "x"]) or "\ufffd")
+        before, stopped, rest = first_stop(whole, stops)
+        stream, plain = tok.stream_decoder(stop=iter(stops)), tok.stream_decoder()
+        given = certain = ""
+        while ids:
+            count = rng.choice([1, 1, 2, 30])
+            given += stream.push(ids[:count] if count > 1 else np.int64(ids[0]))
+            certain += plain.push(ids[:count])
+            ids = ids[count:]
+            so_far, stop, after = first_stop(certain, stops)
+            assert given == (without_begins(so_far, stops) if stop is None else so_far), (whole, stops)
+            assert (stream.stopped, stream.rest) == (stop, after), (whole, stops)
+        given += stream.flush()
+        assert (given, stream.stopped, stream.rest) == (before, stopped, rest), (whole, stops)
+        assert stream.flush() == ""
+        assert before + (stopped or "") + rest == whole
+
+
+def test_stop_texts_with_prompts_tokens_copies_and_errors(engine: str) -> None:
+    tok = load("llama", engine).with_special_tokens(["<end>"])
+    b, c, end = (tok.vocab[piece] for piece in ("b", "c", "<end>"))
+    # The prompt is not searched, and what comes after the stop text is kept.
+    stream = tok.stream_decoder(tok.encode("ab"), stop="bc")
+    assert [stream.push(id) for id in (c, b, b, c, c)] == ["c", "", "b", "", ""]
+    assert (stream.stopped, stream.rest, stream.push(b), stream.flush()) == ("bc", "c", "", "")
+    assert stream.rest == "cb"
+    assert repr(stream) == "<cpbpe.StreamDecoder: stopped at 'bc'>"
+    # Tokens that are shown can be stop texts; without any, all is as usual.
+    shown = tok.stream_decoder(stop=["<end>"])
+    assert (shown.push([b, end, c]), shown.stopped, shown.rest) == ("b", "<end>", "c")
+    shown = tok.stream_decoder(stop={"</s>"}, skip_special_tokens=False)
+    assert (shown.push([b, 2]), shown.stopped) == ("b", "</s>")
+    none: list[list[str] | None] = [None, []]
+    for stop in none:
+        usual = tok.stream_decoder(stop=stop)
+        assert type(usual) is cpbpe.StreamDecoder
+        assert (usual.push([b, c]), usual.stopped, usual.rest) == ("bc", None, "")
+    # A copy has what was held back; an error changes nothing.
+    one = tok.stream_decoder(stop=["bcc", "bcb"])
+    assert one.push([c, b]) == "c"
+    two = one.copy()
+    with pytest.raises(IndexError, match="outside the vocabulary"):
+        one.push([c, 10**6])
+    assert (one.push([c, c]), one.stopped) == ("", "bcc")
+    assert (two.push(c), two.stopped, two.flush(), two.rest) == ("", None, "bc", "")
+    with pytest.raises(ValueError, match="has ended"):
+        two.push(c)
+
+
+def test_repr(engine: str) -> None:
+    tok = load("llama", engine)
+    stream = tok.stream_decoder()
+    assert repr(stream) == "<cpbpe.StreamDecoder>"
+    stream.push(tok.vocab["<0xF0>"])
+    assert repr(stream) == "<cpbpe.StreamDecoder: holds b'\\xf0'>"
+    stream.flush()
+    assert repr(stream) == "<cpbpe.StreamDecoder: ended>"
+    stream = tok.stream_decoder(stop=["b!"])
+    stream.push(tok.vocab["b"])
+    assert repr(stream) == "<cpbpe.StreamDecoder: holds 'b'>"
+    stream = tok.stream_decoder(stop=["b" * 50])
+    stream.push([tok.vocab["b"]] * 45)
+    assert repr(stream) == f"<cpbpe.StreamDecoder: holds '{'b' * 40}'...>"
+    encoder = tok.stream_encoder(allowed_special="all")
+    assert repr(encoder) == "<cpbpe.StreamEncoder>"
+    encoder.push("a</")
+    assert repr(encoder) == r"<cpbpe.StreamEncoder: holds b'\xe2\x96\x81a</'>"
+    encoder.flush()
+    assert repr(encoder) == "<cpbpe.StreamEncoder: ended>"
+
+
 # --- As early as possible -------------------------------------------------------------------------
 
 

@@ -138,6 +138,8 @@ class Mine(Tokenizer):
 def test_repr(tok: Tokenizer) -> None:
     assert repr(tok) == "<cpbpe.Tokenizer: 700 pieces, byte fallback, normalizer 'identity'>"
     other = Tokenizer.from_bytes(zoo.model("defaults"))
+    bound = tok.using(add_bos=True, allowed_special={"</s>"})
+    assert repr(bound) == f"{repr(tok)[:-1]}, using add_bos=True, allowed_special=('</s>',)>"
     assert repr(other) == "<cpbpe.Tokenizer: 600 pieces, no byte fallback, normalizer 'nmt_nfkc'>"
 
 
