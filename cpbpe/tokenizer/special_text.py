@@ -414,11 +414,15 @@ def checked_parts(
             checked.append(special.id_of(part.text))
         elif isinstance(part, (str, bytes, bytearray, memoryview)):
             checked.append(checked_text(part, "encode_parts"))
-        elif hasattr(part, "__index__"):
+        elif hasattr(part, "__index__") and not isinstance(part, bool):
             checked.append(check_id(part, "encode_parts"))
-        else:
+        else:  # (True is more often the result of a condition than the id 1.)
+            truth = isinstance(part, bool)
+            hint = (
+                f"for the id {int(part)} write {int(part)}" if truth else "for several texts use encode_batch"
+            )
             raise TypeError(
                 f"a part of what is encoded must be str, bytes, Special or an id, not {type(part).__name__}; "
-                f"for several texts use encode_batch"
+                f"{hint}"
             )
     return checked

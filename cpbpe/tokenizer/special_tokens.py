@@ -49,6 +49,14 @@ SPACES = frozenset(
 _OTHER_LETTERS = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 """Letters in circles and squares, which Unicode calls alphabetic, although they are symbols."""
 _NO_FLAGS: Collection[str] = ()
+_CHOICES: dict[str | None, str] = {
+    **dict.fromkeys((None, "", "none"), "; for none leave it out, or give ()"),
+    **dict.fromkeys(
+        ("raise", "none_raise"), "; disallowed_special='raise' raises for all that are not allowed"
+    ),
+    "all": "; all that are not allowed is 'raise'",
+}
+"""What tiktoken, minbpe and others write for these choices of special tokens, and how it is said here."""
 
 
 class SpecialTokens:
@@ -170,8 +178,10 @@ class SpecialTokens:
         if isinstance(given, str) and given == every:
             return every
         if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or hasattr(given, "dtype"):
-            single = f"; put it into a set: {{{given!r}}}" if isinstance(given, str) else ""
-            raise ValueError(f"{option} must be {every!r} or a set of special tokens, not {given!r}{single}")
+            hint = f"; put it into a set: {{{given!r}}}" if isinstance(given, str) else ""
+            if given is None or isinstance(given, str):
+                hint = _CHOICES.get(given, hint)
+            raise ValueError(f"{option} must be {every!r} or a set of special tokens, not {given!r}{hint}")
         for text in given:
             if not isinstance(text, str):
                 raise TypeError(f"{option} must hold str, not {type(text).__name__}")
