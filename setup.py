@@ -19,6 +19,11 @@ from setuptools.command.bdist_wheel import bdist_wheel
 WISHES = {"": "if possible", "0": "never", "1": "always"}
 
 
+def cores(folder: str) -> list[Path]:
+    """The compiled core, if it is among the files in a folder that a wheel is made from."""
+    return [path for path in Path(folder, "cpbpe").glob("_core.*") if path.suffix in {".so", ".pyd"}]
+
+
 class Wheel(bdist_wheel):
     """A wheel whose tag says what it holds."""
 
@@ -39,19 +44,21 @@ class Wheel(bdist_wheel):
         if WISHES[wish] == "never":
             self.distribution.rust_extensions = []
 
-    def holds_core(self) -> bool:
-        """Whether the core is among the files of the wheel, which are in a folder before they are packed."""
-        return any(path.suffix in {".so", ".pyd"} for path in Path(self.bdist_dir, "cpbpe").glob("_core.*"))
+    def run(self) -> None:
+        """A core that an earlier build has left is not packed again."""
+        for core in () if self.skip_build else cores(self.get_finalized_command("build").build_lib):
+            core.unlink()
+        super().run()
 
     def get_tag(self) -> tuple[str, str, str]:
         """It is asked for when all files are in place."""
-        self.root_is_pure = not self.holds_core()
+        self.root_is_pure = not cores(self.bdist_dir)
         return super().get_tag()
 
     def write_wheelfile(self, wheelfile_base: str, *rest: str) -> None:
         """Beside it goes what the core was made of, if a release has written that (PEP 770)."""
         super().write_wheelfile(wheelfile_base, *rest)
-        for file in Path("core/python").glob("*.cdx.json") if self.holds_core() else ():
+        for file in Path("core/python").glob("*.cdx.json") if cores(self.bdist_dir) else ():
             folder = Path(wheelfile_base, "sboms")
             folder.mkdir(exist_ok=True)
             shutil.copy(file, folder)

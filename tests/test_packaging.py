@@ -115,6 +115,14 @@ def test_a_wheel_with_the_core(checkout: Path) -> None:
     assert {"sboms/cpbpe-python.cdx.json", "licenses/LICENSE", "licenses/LICENSE-crates.txt"} <= ends
 
 
+def test_a_core_of_an_earlier_build(checkout: Path) -> None:
+    """setuptools leaves what it has built in the folder build/, and would pack it again."""
+    with_core(checkout)
+    built(WHEEL_BUILT, checkout)
+    (checkout / "cpbpe" / "_core.abi3.so").unlink()
+    assert built(WHEEL_BUILT, checkout).name.endswith("-py3-none-any.whl")
+
+
 def test_a_wish_that_is_none(checkout: Path) -> None:
     environment = {**os.environ, "CPBPE_BUILD_CORE": "yes"}
     done = subprocess.run(
