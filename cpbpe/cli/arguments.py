@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import checked_threads, cores
-from cpbpe.cli.output import show_files
+from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.find import FORMATS
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
-from cpbpe.spelling import listed
+from cpbpe.spelling import given, listed
 from cpbpe.tokenizer.options import DECODE, ENCODE
 
 if TYPE_CHECKING:
@@ -77,17 +77,17 @@ def _token(text: str) -> tuple[str, int]:
 # --- Reading -----------------------------------------------------------------------------------------
 
 
-def add_reading(parser: Parser, tables: str, format_flag: str = "--format", name: str = "format") -> None:
-    """Add options for the format of files, parsed as `name`, and for the field or column of the text.
+def add_reading(parser: Parser, tables: str) -> None:
+    """Add options for the format of files, and for the field or column of the text.
 
     `tables` names the formats with columns.
     """
     parser.add(
-        f"{format_flag} FORMAT",
-        f"the format of all files, whatever they are called: {listed(list(FORMATS))}",
-        dest=name,
+        "--input-format FORMAT",
+        f"the format of all files that are read, whatever they are called: {listed(list(FORMATS))}",
         type=OneOf(FORMATS),
     )
+    parser.guess("format", "--input-format is that of the files that are read; to write JSON, give --json")
     parser.add(
         "--field FIELD", "which field of a .jsonl file contains the text (default: text)", default="text"
     )
@@ -98,10 +98,11 @@ def add_reading(parser: Parser, tables: str, format_flag: str = "--format", name
     )
 
 
-def documents_of(arguments: argparse.Namespace, files: Iterable[str], format: str = "format") -> Documents:
+def documents_of(arguments: argparse.Namespace, files: Iterable[str]) -> Documents:
     """The documents of files, read as the arguments say. Messages name files that are left out."""
-    how = {"format": getattr(arguments, format), "field": arguments.field, "column": arguments.column}
-    documents = Documents(files, **how)
+    documents = Documents(
+        files, format=arguments.input_format, field=arguments.field, column=arguments.column
+    )
     show_files(documents)
     return documents
 
@@ -124,12 +125,15 @@ _MEANINGS = {
 """Meanings that need other words in a shell than in Python."""
 
 
-def add_encode_options(parser: Parser, without: Collection[str] = ()) -> None:
-    """Add every option of encoding, except those of `without`."""
+def add_encode_options(parser: Parser) -> None:
+    """Add every option of encoding."""
     parser.section("encoding")
+    parser.add(
+        "--file-options",
+        "also what the file of the model asks for: bos, eos, no dummy prefix after special tokens",
+    )
     for name, option in ENCODE.items():
-        if name not in without:
-            parser.add_option(name, option.annotation, _MEANINGS.get(name, option.meaning))
+        parser.add_option(name, option.annotation, _MEANINGS.get(name, option.meaning))
 
 
 def add_decode_options(parser: Parser) -> None:
@@ -139,12 +143,28 @@ def add_decode_options(parser: Parser) -> None:
         parser.add_option(name, option.annotation, _MEANINGS.get(name, option.meaning))
 
 
-def encode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of encoding that were given."""
+def encode_options_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> dict[str, Any]:
+    """The options of encoding that were given. A message says if the file asks for others."""
     options = {name: getattr(arguments, name) for name in ENCODE if hasattr(arguments, name)}
     for name, word in (("allowed_special", "all"), ("disallowed_special", "raise")):
         if name in options:
             options[name] = word if options[name] == [word] else tuple(options[name])
+    asked: dict[str, Any] = {
+        name: value
+        for name, value in tokenizer.file_options.items()
+        if value != ENCODE[name].default and name not in options
+    }
+    if arguments.file_options:
+        return {**asked, **options}
+    if "allowed_special" not in options:  # then there is nothing that a prefix could come after
+        asked.pop("prefix_after_special", None)
+    if asked and not arguments.quiet:
+        flags = listed([given(name, value) for name, value in asked.items()])
+        without = " ".join(given(name, not value) for name, value in asked.items())
+        say(
+            f"{arguments.model} asks for {flags}, which is not done; give --file-options to do what the file "
+            f"asks for, or {without} to go without it and this message"
+        )
     return options
 
 
@@ -153,10 +173,10 @@ def decode_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in DECODE if hasattr(arguments, name)}
 
 
-def add_documents(parser: Parser, format_flag: str = "--input-format") -> None:
+def add_documents(parser: Parser) -> None:
     """Add the options that say how documents are read."""
     parser.section("reading")
-    add_reading(parser, ".parquet, .arrow, .tsv or .csv", format_flag, "input_format")
+    add_reading(parser, ".parquet, .arrow, .tsv or .csv")
     parser.add("--whole", "take each text file as one text, newlines included")
 
 

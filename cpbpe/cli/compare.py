@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, load
 from cpbpe.cli.output import as_json, check_outputs, terminal, write_text
-from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
     from cpbpe.corpus.documents import Documents
     from cpbpe.tools.comparison import Comparison
-
-SPELLING = Flags(renamed={"format": "text_format"})
-"""How messages spell options."""
 
 _DESCRIPTION = """\
 Compare what the same texts cost with several models: tokens for each byte,
@@ -62,6 +59,7 @@ def parser() -> Parser:
         _EXAMPLES,
         {
             "models": "the models come first, without a name",
+            "text-format": "it is --input-format",
             **{name: f"it is --format {name}" for name in ("json", "csv", "html")},
             "threads": "every library uses one thread, so that they can be compared",
         },
@@ -78,7 +76,7 @@ def parser() -> Parser:
     parser.add("--base NAME", "the text that prices are relative to (default: en, if it is there)")
     parser.add("--no-probes", "without formats of data, numbers and indentation")
     parser.add("--rounds N", "how often to take the time; 0: not (default: 3)", default=3)
-    add_reading(parser, "Parquet, Arrow, csv or tsv", "--text-format", "text_format")
+    add_reading(parser, "Parquet, Arrow, csv or tsv")
     add_given(parser)
     parser.section("how")
     parser.add(
@@ -220,7 +218,7 @@ def _texts(arguments: argparse.Namespace, texts: list[_Named]) -> dict[str, Docu
         if text.name is None and key in paths:
             raise NotUnderstoodError(f"two texts are called {key}; give each a name: NAME=FILE")
         paths.setdefault(key, []).append(text.path)
-    return {key: documents_of(arguments, files, "text_format") for key, files in paths.items()}
+    return {key: documents_of(arguments, files) for key, files in paths.items()}
 
 
 def _name_of(text: _Named) -> str:

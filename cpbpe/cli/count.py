@@ -64,7 +64,7 @@ def parser() -> Parser:
 
 def refuse_options(arguments: argparse.Namespace) -> None:
     """Refuse options when counts are merged: the counts were made with options of their own."""
-    for name in ("format", "memory_limit", "preset", *OPTIONS, *BYTE_NAMES):
+    for name in ("input_format", "memory_limit", "preset", *OPTIONS, *BYTE_NAMES):
         if getattr(arguments, name, None) is not None:
             raise TrainingError(
                 f"{flag(name)} means nothing here: the files contain word counts, which are only added up; "
@@ -75,8 +75,8 @@ def refuse_options(arguments: argparse.Namespace) -> None:
 def _refuse_model(arguments: argparse.Namespace) -> None:
     """If the first argument is a model, its tokens were meant, and not words: say what counts those."""
     first, *texts = arguments.corpus or [""]
-    # A folder with a model in it may hold texts as well, and "--format text" says that it is text.
-    is_corpus = arguments.out is not None and (os.path.isdir(first) or arguments.format is not None)
+    # A folder with a model in it may hold texts as well, and --input-format says that it is text.
+    is_corpus = arguments.out is not None and (os.path.isdir(first) or arguments.input_format is not None)
     if is_model(first) and not is_corpus:
         command = shlex.join(["cpbpe", "encode", first, *(texts or ["corpus.txt"]), "--verbose"])
         raise NotUnderstoodError(

@@ -31,12 +31,12 @@ examples:
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser("cpbpe decode MODEL [FILE ...] [options]", _DESCRIPTION, _EXAMPLES, GUESSED)
-    parser.theirs = {"input-format": "format", "num-threads": "threads"}
+    parser.theirs = {"format": "input-format", "num-threads": "threads"}
     add_files(parser, "what to decode")
     parser.add(
-        "--format -f FORMAT",
-        "what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode' writes them (default: as "
-        "the file's name says, usually ids)",
+        "--input-format -f FORMAT",
+        "what the lines hold: ids, pieces, json or jsonl, as 'cpbpe encode --format' writes them "
+        "(default: as the file's name says, usually ids)",
         type=OneOf(_FORMATS),
     )
     parser.add("--whole", "each line is a whole file, without a newline after it")
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = Files(files_of(arguments), format="text")
     decoder = LineDecoder(
         tokenizer,
-        arguments.format,
+        arguments.input_format,
         whole=arguments.whole,
         threads=threads_of(arguments),
         **decode_options_of(arguments),

@@ -19,7 +19,7 @@ from cpbpe.cli.arguments import (
     threads_of,
 )
 from cpbpe.cli.output import check_outputs, existing, on_terminal, say, show_files, write_parts
-from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
 from cpbpe.spelling import counted
@@ -27,9 +27,6 @@ from cpbpe.training.progress import Display
 
 if TYPE_CHECKING:
     from cpbpe.packing.lines import Tally
-
-SPELLING = Flags(renamed={"format": "input_format"})
-"""How messages spell options: here, --format is that of the output."""
 
 Parts = Generator[bytes | memoryview, None, None]
 
@@ -124,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         offsets=arguments.offsets,
         unit=arguments.unit,
         threads=threads_of(arguments),
-        **encode_options_of(arguments),
+        **encode_options_of(arguments, tokenizer),
     )
     show_files(documents, arguments.verbose, arguments.quiet)
 

@@ -45,6 +45,7 @@ _GUESSED = {
     **dict.fromkeys(("model", "tokenizer-model"), "the model comes first, without a name"),
     **dict.fromkeys(("input", "i"), "the files come after the model, without a name"),
     "append-eod": "it is --add-eos",
+    "format": "--to is that of the files that are written, and --input-format that of those that are read",
     "json-keys": "--field names the field of a .jsonl file that contains the text",
     "shuffle": "--shuffle-seed N shuffles the documents",
 }
@@ -55,7 +56,6 @@ _THEIRS = {
     "no-bos": "no-add-bos",
     "no-eos": "no-add-eos",
     **dict.fromkeys(("workers", "num-workers"), "threads"),
-    "input-format": "format",
 }
 """Flags of other programs that have another name but the same meaning here."""
 
@@ -101,7 +101,7 @@ def parser() -> Parser:
     )
     parser.add("--validation-seed N", "what decides which documents these are (default: 0)", default=0)
     add_encode_options(parser)
-    add_documents(parser, "--format")
+    add_documents(parser)
     add_given(parser)
     parser.section("working")
     parser.add(
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
             format=arguments.input_format,
             progress=False if arguments.quiet else None,
             **options,
-            **encode_options_of(arguments),
+            **encode_options_of(arguments, tokenizer),
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(arguments.out)) from None

@@ -77,6 +77,10 @@ class Parser(argparse.ArgumentParser):
         spelling = "--{} FILE" if name.endswith("tsv") else _SPELLINGS[re.split(r"\W", annotation)[0]]
         self.add(spelling.format(name.replace("_", "-")), meaning, dest=name, default=argparse.SUPPRESS)
 
+    def guess(self, flag: str, advice: str) -> None:
+        """Add a flag that people guess, unless there is advice about it already."""
+        self._guessed.setdefault(flag, advice)
+
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Options and names of files can be mixed."""
         self._check_dashes(arguments)
@@ -202,17 +206,18 @@ def our_spelling(arguments: Sequence[str], switches: Collection[str], theirs: Ma
 class Flags(Spelling):
     """The command's spelling: ``--hard-vocab-limit`` and ``--no-hard-vocab-limit``."""
 
-    def __init__(self, known: Collection[str] | None = None, renamed: Mapping[str, str] | None = None):
-        """`known`: the options that are flags; None for all. `renamed`: those with another name in Python."""
+    def __init__(self, known: Collection[str] | None = None):
+        """`known`: the options that are flags; None for all."""
         self._known = known
-        self._renamed = dict(renamed or {})
+        self._renamed = {"format": "input_format"}  # --format is that of what is written
         if known is None:  # this flag is given once for each special token
             self._renamed["special_tokens"] = "special_token"
 
     def name(self, option: str) -> str:
         """``--vocab-size``."""
-        option = self._renamed.get(option, option)
-        return flag(option) if self._known is None or option in self._known else option
+        if self._known is not None and option not in self._known:
+            return option
+        return flag(self._renamed.get(option, option))
 
     def given(self, option: str, value: object) -> str:
         """``--vocab-size 1000``, ``--no-split-digits``."""

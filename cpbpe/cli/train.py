@@ -51,7 +51,7 @@ _ARGUMENTS = tuple(name for name in ARGUMENTS if name != "progress")
 FLAGS = Flags((*OPTIONS, *ONLY_BYTES, *_ARGUMENTS, "preset", "out"))
 """How messages spell the options of training."""
 
-THEIRS = {"model-prefix": "out", "num-threads": "threads", "input-format": "format"}
+THEIRS = {"model-prefix": "out", "num-threads": "threads"}
 """Flags of spm_train that have another name but the same meaning here."""
 
 _OUT = "the model is named with --out"
@@ -279,7 +279,8 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
     """With --verbose, name the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
-        show_files(find(corpus, arguments.format is not None, arguments.column is not None), verbose=True)
+        any_text, column_named = arguments.input_format is not None, arguments.column is not None
+        show_files(find(corpus, any_text, column_named), verbose=True)
 
 
 def _no_path(given: str) -> str | None:
@@ -307,7 +308,7 @@ def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
         "threads": arguments.threads,
         "progress": False if arguments.quiet else None,
         "memory_limit": arguments.memory_limit,
-        "format": arguments.format,
+        "format": arguments.input_format,
         "field": arguments.field,
         "column": arguments.column,
     }

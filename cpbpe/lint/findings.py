@@ -263,9 +263,9 @@ CODES = {
     "byte-share": Kind(
         "note",
         "{share:.3g} % are bytes of characters without a piece, {count:,} {of_all}",
-        "train with a higher {option}",
+        "train with {cure}",
     ),
-    "unknown-share": Kind("note", "{share:.3g} % are unknown, {count:,} {of_all}", "train with {option}"),
+    "unknown-share": Kind("note", "{share:.3g} % are unknown, {count:,} {of_all}", "train with {cure}"),
     "empty-corpus": Kind("warning", "the corpus has no text, so it shows nothing", "give another one"),
     # With an embedding.
     "undertrained": Kind(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from cpbpe.lint.checks import MOST_EVIDENCE, Subject
 from cpbpe.lint.findings import Finding
 from cpbpe.model.spec import PieceType
-from cpbpe.spelling import named
+from cpbpe.spelling import given, named
 
 FEW = 2
 """A piece that occurs this often at most is hardly used."""
+_NEWLINE = "<0x0A>"
 _BATCH = 4096
 _ROWS = 8192
 _STEPS = 12
@@ -64,10 +65,7 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
     times = (f"{name}: {counts[id]} times" for name, id in zip(subject.named(hardly), hardly, strict=False))
     yield from subject.about("hardly-used", hardly, times, of_all=of_all)
     # 3. Bytes and unknown characters.
-    for code, kind, option in (
-        ("byte-share", PieceType.BYTE, "character_coverage"),
-        ("unknown-share", PieceType.UNKNOWN, "byte_fallback"),
-    ):
+    for code, kind in (("byte-share", PieceType.BYTE), ("unknown-share", PieceType.UNKNOWN)):
         used = [id for id in subject.of_type(kind) if counts[id]]
         used.sort(key=lambda id: -counts[id])
         count = int(counts[used].sum())
@@ -79,8 +77,17 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
             share=100 * count / total,
             count=count,
             of_all=of_all,
-            option=named(option),
+            cure=_cure(kind, {subject.texts[id]: int(counts[id]) for id in used}),
         )
+
+
+def _cure(kind: PieceType, counts: Mapping[str, int]) -> str:
+    """What to train with to have fewer of these pieces."""
+    if kind is PieceType.UNKNOWN:
+        return named("byte_fallback")
+    cures = {f"{given('keep_newlines', True)}, so that newlines get pieces": counts.get(_NEWLINE, 0)}
+    cures[f"a higher {named('character_coverage')}"] = sum(counts.values()) - sum(cures.values())
+    return ", and with ".join(sorted(filter(cures.__getitem__, cures), key=cures.__getitem__, reverse=True))
 
 
 def embedding_findings(subject: Subject, matrix: Any) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from cpbpe.lint.checks import MOST_EVIDENCE
 from cpbpe.lint.findings import SEVERITIES, Lint
-from cpbpe.spelling import counted, spelled
+from cpbpe.spelling import advised, counted, spelled
 from cpbpe.text.drawn import Lines, fitted, listed, shown
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
@@ -94,7 +94,8 @@ def inspection_lines(
         "prefix", _PREFIXES[where] + (", and by the file's wish not after special tokens" if wish else "")
     )
     options = ", ".join(f"{name}={value}" for name, value in seen.file_options.items())
-    made.row("file asks for", f"{options}; tok.using(**tok.file_options) does it" if options else "nothing")
+    does = advised("tok.using(**tok.file_options) does it", "the option --file-options does it")
+    made.row("file asks for", f"{options}; {does}" if options else "nothing")
     for role, token in seen.token_roles.items():
         made.row(shown(role), shown(token))
     for name, template in seen.chat_templates.items():

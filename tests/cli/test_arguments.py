@@ -10,7 +10,7 @@ import pytest
 from cpbpe import TrainOptions, train
 from cpbpe.cli import main
 from cpbpe.cli.parsing import flag
-from cpbpe.cli.train import OPTIONS, THEIRS, parser
+from cpbpe.cli.train import FLAGS, OPTIONS, THEIRS, parser
 from cpbpe.training.byte_options import ONLY_BYTES
 from cpbpe.training.option_names import FOREIGN, REFUSED
 from cpbpe.training.options import ARGUMENTS, GROUPS, MEANINGS, NAMES
@@ -79,7 +79,10 @@ def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
     """The answer of the command is in the command's language, and names flags that there are."""
     known = {flag(option) for option in parser().flags()}
     for name in sorted(
-        {*REFUSED, *FOREIGN} - {"input", "model_type", "out", "verbose"} - {*THEIRS_NAMES} - ONLY_BYTES
+        {*REFUSED, *FOREIGN}
+        - {"input", "input_format", "model_type", "out", "verbose"}
+        - {*THEIRS_NAMES}
+        - ONLY_BYTES
     ):
         assert main([*TRAIN, f"--{name}=5"]) == 2
         message = capsys.readouterr().err.removesuffix("\nType 'cpbpe train --help' for help.\n")
@@ -193,7 +196,7 @@ TOGETHER = [
 
 @pytest.mark.parametrize(
     "given",
-    [*([f"{flag(name)}={value}"] for name, values in BAD.items() for value in values), *TOGETHER],
+    [*([f"{FLAGS.name(name)}={value}"] for name, values in BAD.items() for value in values), *TOGETHER],
     ids=lambda given: " ".join(given)[:40].encode("ascii", "replace").decode(),
 )
 def test_refusals_are_spelled_as_flags(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +215,7 @@ def test_refusals_are_spelled_as_flags(given: list[str], capsys: pytest.CaptureF
     assert OF_PYTHON.search(NO_OPTIONS.sub("", message)) is None, message
     assert len(message.split()) > 4
     name = given[0].partition("=")[0]
-    if given not in TOGETHER and not name.endswith("tsv") and name != "--format":  # these name the file
+    if given not in TOGETHER and not name.endswith("tsv") and name != "--input-format":  # these name the file
         assert name in message
 
 

@@ -109,7 +109,7 @@ def test_fields(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["x=a.model", "x=folder", "manual.txt"], 2, "two models are called x"),
         (["a.model", "data.json"], 2, "--model data.json or --text data.json"),
-        (["a.model", "--text", "data.json"], 1, "--text-format text takes its lines as they are"),
+        (["a.model", "--text", "data.json"], 1, "--input-format text takes its lines as they are"),
         (["a.model", "manual.txt", "--json"], 2, "it is --format json"),
         (["unigram.model", "manual.txt"], 1, "sentencepiece:unigram.model compares it"),
         (["a.model", "none.txt"], 1, "none.txt"),

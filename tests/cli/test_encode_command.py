@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,6 +130,39 @@ def test_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
+def test_what_the_file_asks_for(capsys: pytest.CaptureFixture[str]) -> None:
+    tok = cpbpe.load("m.model").using(add_bos=True, prefix_after_special=False)
+    tok.save("asks/")
+    Path("a.txt").write_text("Hi</s>Hi\n")
+
+    def ids(*options: str) -> tuple[str, str]:
+        assert main(["encode", "asks", "a.txt", *options]) == 0
+        out, err = capsys.readouterr()
+        return out, err
+
+    def line(**options: Any) -> str:
+        return " ".join(map(str, tok.encode("Hi</s>Hi", **options))) + "\n"
+
+    said = (
+        "cpbpe: asks asks for {}, which is not done; give --file-options to do what the file asks for, or {} "
+        "to go without it and this message\n"
+    )
+    assert ids() == (line(add_bos=False), said.format("--add-bos", "--no-add-bos"))
+    assert ids("--no-add-bos") == ids("--quiet") == (line(add_bos=False), "")
+    assert ids("--add-bos") == ids("--file-options") == (line(), "")
+    assert ids("--file-options", "--no-add-bos", "--add-eos") == (line(add_bos=False, add_eos=True), "")
+    special = ("--allowed-special", "all", "--add-bos")
+    told = said.format("--no-prefix-after-special", "--prefix-after-special")
+    assert ids(*special) == (line(allowed_special="all", prefix_after_special=True), told)
+    assert ids(*special, "--file-options") == (line(allowed_special="all"), "")
+    assert main(["pack", "asks", "a.txt", "--out", "out", "--file-options"]) == 0
+    assert [row.tolist() for row in cpbpe.PackedTokens("out")] == [tok.encode("Hi</s>Hi")]
+    assert main(["pack", "asks", "a.txt", "--out", "without"]) == 0
+    assert "asks for --add-bos, which is not done" in capsys.readouterr().err
+    assert main(["inspect", "asks"]) == 0
+    assert "the option --file-options does it" in capsys.readouterr().out
+
+
 # --- What goes wrong ------------------------------------------------------------------------------
 
 BAD: list[tuple[list[str], int, str]] = [
@@ -167,8 +201,20 @@ BAD: list[tuple[list[str], int, str]] = [
     (["encode", "m.model", "a.jsonl"], 1, "a.jsonl:1: there is no field 'text' (there is 'body'); name it"),
     (["encode", "m.model", "a.jsonl", "--whole"], 1, "leave --whole out, or give --input-format text"),
     (["encode", "m.model", "cut.gz"], 1, "cut.gz: the compressed file is cut off"),
-    (["decode", "m.model", "text.txt"], 1, "text.txt:1: 'Hello' is not an id; .* give --format pieces)"),
+    (
+        ["decode", "m.model", "text.txt"],
+        1,
+        "text.txt:1: 'Hello' is not an id; .* --input-format pieces)",
+    ),
     (["decode", "m.model", "a.jsonl", "-f", "pieces"], 1, "a.jsonl:1: there is no piece"),
+    (["decode", "m.model", "text.txt", "--format", "text"], 2, "--input-format: 'text' is not one of ids,"),
+    (
+        ["pack", "m.model", "text.txt", "--format", "npy"],
+        2,
+        "no option --format; --to is that of",
+    ),
+    (["lint", "m.model", "--format", "json"], 2, "--input-format is that of .* to write JSON, give --json"),
+    (["train", "text.txt", "--format", "text"], 2, "no option --format; --input-format is that of the files"),
     (["decode", "m.model", "none.ids"], 1, "no such file or directory: 'none.ids'"),
     (["decode", "m.model", "-", "-"], 1, "the standard input ('-') can be read only once"),
 ]

@@ -65,7 +65,9 @@ def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixtur
         assert (out.count(problem), err.count(problem)) == places, arguments
     Path("rows.json").write_text('{"text": "one"}\n')
     assert main(["train", "rows.json", "--out", "my"]) == 1
-    assert "give --format jsonl; the text is in the field 'text', or in the one" in capsys.readouterr().err
+    assert (
+        "give --input-format jsonl; the text is in the field 'text', or in the one" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.filterwarnings("always")
@@ -82,7 +84,7 @@ def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixtur
             "a.csv",
             b"id,text\n1,one\n",
             1,
-            "only you know which column holds the texts; name it with --column COLUMN; --format",
+            "only you know which column holds the texts; name it with --column COLUMN; --input-format",
         ),
         ("a.txt", "text".encode("utf-16"), 1, "for example with 'iconv -f utf-16 -t utf-8'\n"),
         ("a.txt", b"\x93NUMPY\1", 1, "is a numpy array; write its texts to a text file first\n"),
@@ -110,7 +112,7 @@ def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixt
     assert main(["count", "one.counts", "two.counts", "-q", "--out", "both.counts"]) == 0
     assert main(["train", "both.counts", "--vocab-size", "800", "-q", "-o", "both"]) == 0
     assert Path("both.model").read_bytes() == Path("whole.model").read_bytes()
-    for more in (["--format", "tsv"], ["--memory-limit", "1GB"]):
+    for more in (["--input-format", "tsv"], ["--memory-limit", "1GB"]):
         assert main(["train", "one.counts", "--vocab-size", "800", "-o", "x", *more]) == 1
         assert main(["count", "one.counts", "--out", "x", *more]) == 1
     assert main(["count", "one.counts", "--out", "x", "--no-split-digits"]) == 1
@@ -251,7 +253,7 @@ def test_every_option_has_a_flag() -> None:
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: --vocab-size is 9, but"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "90000"], 1, "choose a size in this range"),
         (["train", "corpus.txt", "--out", "folder/"], 1, "is a folder"),
-        (["train", "corpus.txt", "--out", "my", "--format", "tsv"], 1, "corpus.txt:1: a line of tsv"),
+        (["train", "corpus.txt", "--out", "my", "--input-format", "tsv"], 1, "corpus.txt:1: a line of tsv"),
         (["--help"], 0, ""),
         (["train", "--help"], 0, ""),
         (["count", "--help"], 0, ""),

@@ -216,6 +216,15 @@ def test_a_corpus() -> None:
     assert tok.vocab["on"] not in {*report["hardly-used"].ids, *report["never-used"].ids}
     assert report["byte-share"].severity == "warning"
     assert set(report["byte-share"].ids) == {tok.vocab["<0xC3>"], tok.vocab["<0xA9>"]}
+    assert report["byte-share"].remedy == "train with a higher character_coverage"
+    newlines = tok.lint(["a\nb\n\n"])["byte-share"].remedy
+    assert newlines == "train with keep_newlines=True, so that newlines get pieces"
+    assert (
+        tok.lint(["\n" * 9 + "é"])["byte-share"].remedy == f"{newlines}, and with a higher character_coverage"
+    )
+    assert tok.lint(["\n" + "é" * 9])["byte-share"].remedy.startswith(
+        "train with a higher character_coverage, "
+    )
     assert "empty-corpus" in tok.lint([])
     assert "unknown-share" in cpbpe.Tokenizer.from_spec(unknown_of(base())).lint(["é"])
 
