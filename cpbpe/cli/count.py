@@ -90,7 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     with importing:
         from cpbpe.training.word_counts import WordCounts
     _refuse_model(arguments)
-    corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", "the result has no name")
+    no_name = "the counts of words, which are for training, have no name"
+    corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", no_name)
     options = options_of(arguments)
     check_outputs([arguments.out], corpus)
     show_corpus(arguments, corpus)

@@ -36,8 +36,11 @@ examples:
 
 def parser() -> Parser:
     """The command's arguments."""
-    too_many = {"": "a text to encode as an example comes after --sample, in quotes"}
-    parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES, too_many)
+    guessed = {
+        "": "a text to encode as an example comes after --sample, in quotes",
+        "format": "--json writes JSON, and --export all pieces as tsv or json",
+    }
+    parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES, guessed)
     parser.add_argument("model", metavar="MODEL", help=HELP)
     parser.section("what to show instead of the model")
     parser.add("--piece PIECE", "how this piece is built, merge by merge")

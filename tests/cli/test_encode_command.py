@@ -160,7 +160,7 @@ def test_what_the_file_asks_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", "asks", "a.txt", "--out", "without"]) == 0
     assert "asks for --add-bos, which is not done" in capsys.readouterr().err
     assert main(["inspect", "asks"]) == 0
-    assert "the option --file-options does it" in capsys.readouterr().out
+    assert "the option --file-options does it" in " ".join(capsys.readouterr().out.split())
 
 
 # --- What goes wrong ------------------------------------------------------------------------------

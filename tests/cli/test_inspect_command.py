@@ -166,6 +166,13 @@ def test_a_full_disk(folder: Path) -> None:
         (["m.model", "--export", "csv"], 2, "'csv' is not one of tsv, json"),
         (["m.model", "--id", "3", "--sample", "a"], 2, "--sample means nothing with --id; leave it out"),
         (["m.model", "--out", "m.model"], 1, "would be replaced"),
+        (
+            ["m.model", "Hello world"],
+            2,
+            "'Hello world' is one argument too many; a text to encode",
+        ),
+        (["m.model", "Hello", "world"], 2, "comes after --sample, in quotes"),
+        (["m.model", "--format", "json"], 2, "--json writes JSON"),
         (["m.model", "--serach", "a"], 2, "there is no option --serach; did you mean"),
     ],
 )

@@ -28,6 +28,17 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.filterwarnings("ignore:.*tokenizer.model. was left out")
+def test_a_corpus_beside_a_model_is_counted(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder with a model in it is one, but with --out its texts are meant; text may be called a.bin."""
+    Path("corpus.txt").rename("a.bin")
+    Path("tokenizer.model").write_bytes(b"")
+    assert main(["count", ".", "--out", "new/my.counts", "-q"]) == 0
+    assert main(["count", "a.bin", "--out", "new/my.counts", "-q", "--input-format", "text"]) == 0
+    assert main(["count", ".", "other.txt"]) == 2
+    assert "to count tokens, type: cpbpe encode . other.txt --verbose" in capsys.readouterr().err
+
+
 def test_the_command(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train", "corpus.txt", "--vocab-size", "800", "--out", "models/my", "--report", "r.json"]
     more = ["--preset", "sentencepiece", "--no-split-by-number", "--control-symbols", "<a>,<b>"]
@@ -233,7 +244,7 @@ def test_every_option_has_a_flag() -> None:
         ),
         (["train"], 2, "there is no corpus; name a file or a folder"),
         (["train", "corpus.txt"], 2, "the model has no name; give one with --out"),
-        (["count", "corpus.txt"], 2, "the result has no name; give one with --out"),
+        (["count", "corpus.txt"], 2, "the counts of words, which are for training, have no name; give"),
         (["train", "none.txt"], 1, "cpbpe: no such file or directory: 'none.txt'"),
         (["train", "corpus.txt", "--input=none*"], 1, "cpbpe: no file matches 'none*'"),
         (["count", "none.txt"], 1, "cpbpe: no such file or directory: 'none.txt'"),
