@@ -41,8 +41,14 @@ _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
 _ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
 """The options that decide which tokens go around a text."""
 
-_OF_ADDED_TOKENS = ("_finders", "_shown", "_renamed")
+_OF_ADDED_TOKENS = ("_ends", "_finders", "_shown", "_renamed")
 """What is made of the added tokens when it is first needed, and again after they have changed."""
+
+_MORE = ("return_overflowing_tokens", "return_special_tokens_mask", "return_length")
+"""The options that ask for more of a row than its ids, apart from token types."""
+
+_SPANS = "cpbpe_spans"
+"""The option by which `apply_chat_template` asks for the spans of tokens."""
 
 _CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
@@ -173,6 +179,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         for name in _OF_ADDED_TOKENS:
             self.__dict__.pop(name, None)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("_ends", None)  # it may have been a token or an option of these
+
     def __getstate__(self) -> dict[str, Any]:
         """What can be made anew is left out of pickles, and so of the hashes that datasets makes of them."""
         made = ("_names", *_OF_ADDED_TOKENS)
@@ -203,21 +213,49 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     # call are encoded first, and pass through transformers' methods as `_Known`, a str that has its ids.
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if type(text) is _Known and (text_pair is None or type(text_pair) is _Known):  # a row of a batch
+            if kwargs.get("sanitize_control_tokens"):  # the text has marks for transformers
+                return super()._encode_plus(text, text_pair, *args, **kwargs)
+            return self._row(text.ids, None if text_pair is None else text_pair.ids, **kwargs)
         _check_options(kwargs)
         if isinstance(text, (list, tuple)) and not text and not _BATCHES_APART:
             return self._empty_batch(kwargs)
         depth = 2 if kwargs.get("is_split_into_words") else 0 if _BATCHES_APART else 2
-        text, text_pair = self._encoded([text, text_pair], depth + 1, kwargs)
-        return super()._encode_plus(text, text_pair, *args, **kwargs)
+        with_spans = kwargs.pop(_SPANS, False)
+        known, text_pair = self._encoded([text, text_pair], depth + 1, kwargs)
+        batch = super()._encode_plus(known, text_pair, *args, **kwargs)
+        return self._with_spans(batch, text, kwargs) if with_spans else batch
 
     def _batch_encode_plus(self, batch_text_or_text_pairs: Any, *args: Any, **kwargs: Any) -> Any:
         _check_options(kwargs)
         if not batch_text_or_text_pairs:
             return self._empty_batch(kwargs)
         depth = 3 if kwargs.get("is_split_into_words") else 2
-        return super()._batch_encode_plus(
-            self._encoded(batch_text_or_text_pairs, depth, kwargs), *args, **kwargs
-        )
+        with_spans = kwargs.pop(_SPANS, False)
+        known = self._encoded(batch_text_or_text_pairs, depth, kwargs)
+        batch = super()._batch_encode_plus(known, *args, **kwargs)
+        return self._with_spans(batch, batch_text_or_text_pairs, kwargs) if with_spans else batch
+
+    def _row(
+        self, ids: list[int], pair_ids: list[int] | None, truncation_strategy: Any, **options: Any
+    ) -> Any:
+        """What transformers would make of the ids of a row, before it pads the batch.
+
+        `prepare_for_model` takes longer than encoding the text. So it is left to rows that are cut, or of
+        which more than ids is wanted. For the others, the ids are all that it would return.
+        """
+        adds, limit = options["add_special_tokens"], options["max_length"]
+        whole = self.build_inputs_with_special_tokens(ids, pair_ids) if adds else [*ids, *(pair_ids or ())]
+        types = options["return_token_type_ids"]
+        more = "token_type_ids" in self.model_input_names if types is None else types
+        cuts = limit and len(whole) > limit and truncation_strategy.value != "do_not_truncate"
+        if more or cuts or any(options[name] for name in _MORE):
+            padding = options.pop("padding_strategy")
+            return self.prepare_for_model(
+                ids, pair_ids, padding=padding, truncation=truncation_strategy, **options
+            )
+        self._eventual_warn_about_too_long_sequence(whole, limit, options["verbose"])
+        return {self.model_input_names[0]: whole}
 
     def _empty_batch(self, options: dict[str, Any]) -> BatchEncoding:
         """The result for an empty batch, for which transformers itself fails."""
@@ -228,13 +266,36 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The same nested lists, with a `_Known` for every text down to this depth."""
         texts: list[str] = []
         _map_texts(nested, depth, texts.append)
-        if (
-            not texts
-        ):  # a row of a batch that is encoded already, which transformers passes through here again
+        if not texts:  # lists of ids, or a row of words that are encoded already
             return nested
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         known = iter(encoder.encode_batch(list(texts), threads_for(texts, self.threads)))
         return _map_texts(nested, depth, lambda text: _Known(text, next(known)))
+
+    def apply_chat_template(self, conversation: Any, *args: Any, **kwargs: Any) -> Any:
+        """A conversation as a text or as ids, by a template; see transformers."""
+        if kwargs.get("return_assistant_tokens_mask"):  # transformers looks for the tokens of these texts
+            kwargs["tokenizer_kwargs"] = {**(kwargs.get("tokenizer_kwargs") or {}), _SPANS: True}
+        return super().apply_chat_template(conversation, *args, **kwargs)
+
+    def _with_spans(self, batch: BatchEncoding, texts: str | list[str], options: dict[str, Any]) -> Any:
+        """The same batch, which can also say where in the texts its tokens are."""
+        encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
+        single = isinstance(texts, str)
+        masks = batch.get("attention_mask")
+        spans = []
+        for number, text in enumerate([texts] if single else texts):
+            flat = single and not options.get("return_tensors")
+            size = len(batch["input_ids"] if flat else batch["input_ids"][number])
+            offsets = _widened(encoder.align(text, True)[2])
+            kept = min(len(offsets), size)
+            if masks is not None:  # it says which tokens are not padding
+                kept = int(sum(masks if flat else masks[number]))
+            offsets = offsets[:kept] if self.truncation_side == "right" else offsets[len(offsets) - kept :]
+            padding = [(0, 0)] * (size - kept)
+            side = options.get("padding_side") or self.padding_side
+            spans.append(_Spans(padding + offsets if side == "left" else offsets + padding))
+        return BatchEncoding(batch.data, encoding=spans)
 
     def tokenize(self, text: str, **kwargs: Any) -> Any:
         """The pieces of a text, including the added tokens that it spells out.
@@ -386,7 +447,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
         """Bos and eos around each of one or two sequences, as `add_bos_token` and `add_eos_token` say."""
-        front, back = self._ends()
+        front, back = self._ends
         second = [] if token_ids_1 is None else [*front, *token_ids_1, *back]
         return [*front, *token_ids_0, *back, *second]
 
@@ -400,7 +461,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if already_has_special_tokens:
             mask: list[int] = super().get_special_tokens_mask(token_ids_0, token_ids_1, True)
             return mask
-        front, back = ([1] * len(ids) for ids in self._ends())
+        front, back = ([1] * len(ids) for ids in self._ends)
         second = [] if token_ids_1 is None else [*front, *[0] * len(token_ids_1), *back]
         return [*front, *[0] * len(token_ids_0), *back, *second]
 
@@ -408,10 +469,12 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
         """0 for all of the first sequence, 1 for all of the second one."""
-        around = sum(map(len, self._ends()))
+        front, back = self._ends
+        around = len(front) + len(back)
         second = 0 if token_ids_1 is None else len(token_ids_1) + around
         return [0] * (len(token_ids_0) + around) + [1] * second
 
+    @kept
     def _ends(self) -> tuple[list[int], list[int]]:
         """The ids in front of a text, and those at its end."""
         ends: list[list[int]] = []
@@ -514,6 +577,29 @@ class _Known(str):
         self = super().__new__(cls, text)
         self.ids = ids
         return self
+
+
+class _Spans:
+    """Where the tokens of a text are in it, in the form in which transformers asks for that."""
+
+    n_sequences = 1
+
+    def __init__(self, offsets: list[tuple[int, int]]):
+        self.offsets = offsets
+
+    def char_to_token(self, char: int, sequence: int = 0) -> int | None:
+        """The first token that has a character; this is what transformers 4 asks for."""
+        return next((id for id, (begin, end) in enumerate(self.offsets) if begin <= char < end), None)
+
+
+def _widened(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same spans, but every byte of a character has the whole of it, as in tokenizers."""
+    made: list[tuple[int, int]] = []
+    after = (0, 0)
+    for begin, end in reversed(list(spans)):
+        after = after if begin == end == after[0] else (begin, end)
+        made.append(after)
+    return made[::-1]
 
 
 def _map_texts(nested: Any, depth: int, change: Any) -> Any:

@@ -1,6 +1,7 @@
 """CpbpeTokenizer encodes and decodes as transformers' own Llama tokenizers do, and as sentencepiece does."""
 
 import importlib.util
+import pickle
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,74 @@ def test_calls() -> None:
         for key, value in expected.items():
             np.testing.assert_equal(found[key], value, f"{text} {options}")
             assert type(found[key]) is type(value)
+
+
+@pytest.mark.skipif(transformers.__version__.startswith("4."), reason="version 4 makes its rows itself")
+def test_rows_of_a_batch_are_made_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers takes longer to prepare a row than its text takes to encode."""
+    rows: list[object] = []
+    prepare = CpbpeTokenizer.prepare_for_model
+    monkeypatch.setattr(
+        CpbpeTokenizer,
+        "prepare_for_model",
+        lambda *args, **kwargs: rows.append(0) or prepare(*args, **kwargs),
+    )
+    tokenizer = ours(pad_token="</s>")
+    batch = ["Hello world", ("Hi", ""), "Hi there you"]
+    plain = {"input_ids": [[1, 22557, 1526], [1, 15359, 1], [1, 15359, 736, 368]]}
+    assert tokenizer(batch, return_attention_mask=False) == plain
+    assert tokenizer(batch, padding=True)["input_ids"][0] == [1, 22557, 1526, 2]
+    assert rows == []
+    assert tokenizer(batch, truncation=True, max_length=3)["input_ids"][2] == [1, 15359, 736]
+    assert len(rows) == 1
+    assert tokenizer(batch, return_special_tokens_mask=True)["special_tokens_mask"][1] == [1, 0, 1]
+
+
+def test_what_is_put_around_texts_follows_what_is_set() -> None:
+    """It is kept between texts, because transformers asks for it three times for each."""
+    tokenizer = ours()
+    assert tokenizer.encode("Hi") == [1, 15359]
+    tokenizer.add_eos_token = True
+    assert tokenizer.encode("Hi") == [1, 15359, 2]
+    tokenizer.add_tokens(["<a>"], special_tokens=True)
+    tokenizer.eos_token = "<a>"
+    assert tokenizer.encode("Hi") == [1, 15359, 32000]
+    tokenizer.add_special_tokens({"bos_token": "<b>"})
+    assert (
+        tokenizer.encode("Hi") == pickle.loads(pickle.dumps(tokenizer)).encode("Hi") == [32001, 15359, 32000]
+    )
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_assistant_masks(side: str) -> None:
+    """The tokens that an assistant said are found, wherever the ids are cut and filled up."""
+    tokenizer = ours(pad_token="</s>", legacy=False, padding_side=side, truncation_side=side)
+    tokenizer.chat_template = (
+        "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</s>"
+        "{% endgeneration %}{% else %}[{{ m.content }}]{% endif %}{% endfor %}"
+    )
+    chats = [
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": said}]
+        for said in ("Hello there", "\U0001f999", "")
+    ]
+
+    def said(chat: Any, **options: Any) -> Any:
+        given = tokenizer.apply_chat_template(
+            chat, return_assistant_tokens_mask=True, return_dict=True, **options
+        )
+        rows = zip(*(np.atleast_2d(given[name]) for name in ("input_ids", "assistant_masks")), strict=True)
+        return [tokenizer.convert_ids_to_tokens(ids[mask == 1].tolist()) for ids, mask in rows]
+
+    llama = ["<0xF0>", "<0x9F>", "<0xA6>", "<0x99>", "</s>"]
+    assert said(chats[0]) == [["Hello", "▁there", "</s>"]]
+    assert said(chats, padding=True) == [["Hello", "▁there", "</s>"], llama, ["</s>"]]
+    assert said(chats, padding=True, return_tensors="np")[1] == llama
+    cut = said(chats[:2], truncation=True, max_length=5, padding="max_length")
+    assert cut == (
+        [["Hello", "▁there", "</s>"], llama] if side == "left" else [["Hello", "▁there"], llama[:2]]
+    )
+    with pytest.raises(ValueError, match="return_dict=True"):
+        tokenizer.apply_chat_template(chats[0], return_assistant_tokens_mask=True, return_dict=False)
 
 
 if importlib.util.find_spec("torch"):
