@@ -7,7 +7,7 @@ names. For code that cannot be changed, for example in a library, `install` make
 cpbpe's module:
 
 >>> import cpbpe.compat
->>> cpbpe.compat.install(replace=True)
+>>> cpbpe.compat.install("sentencepiece", replace=True)
 >>> import sentencepiece
 >>> sentencepiece.__name__
 'cpbpe.compat.sentencepiece'
@@ -35,11 +35,11 @@ _before: dict[str, dict[str, ModuleType]] = {}
 def install(*names: str, replace: bool = False) -> None:
     """Give modules of cpbpe.compat the name of the package that they stand for.
 
-    `names` are "sentencepiece" (if there are none), "tiktoken" and "tokenizers". Every later import in this
-    process gets cpbpe's module. Call it before anything imports the package. If something already has,
-    RuntimeError is raised, because the code that has imported it keeps using it; `replace=True` accepts that.
-    Whether the package is installed does not matter. A second call does nothing. Other processes, such as
-    those that multiprocessing spawns, must call it themselves.
+    `names` are those of the packages to replace: "sentencepiece", "tiktoken", "tokenizers". Without any, it
+    is sentencepiece alone. Every later import in this process gets cpbpe's module. Call it before anything
+    imports the package. If something already has, RuntimeError is raised, because the code that has imported
+    it keeps using it; `replace=True` accepts that. Whether the package is installed does not matter. A second
+    call does nothing. Other processes, such as those that multiprocessing spawns, must call it themselves.
     """
     # Everything that can fail is done first, so that a failure leaves everything as it was.
     wanted = {}
@@ -50,8 +50,8 @@ def install(*names: str, replace: bool = False) -> None:
         if _modules_of(name) and not replace:
             raise RuntimeError(
                 f"{name} has already been imported, and code that has imported it keeps it; call "
-                f"cpbpe.compat.install({repr(name) if names else ''}) before anything imports it, or "
-                f"install({f'{name!r}, ' if names else ''}replace=True) for the imports from here on"
+                f"cpbpe.compat.install({name!r}) before anything imports it, or "
+                f"install({name!r}, replace=True) for the imports from here on"
             )
         inner = {
             f"{name}.{module}": importlib.import_module(f"{ours.__name__}.{module}")

@@ -106,8 +106,35 @@ def test_what_is_refused() -> None:
     mine.post_processor = None
     assert mine.post_processor is None
     assert mine.encode("a").ids == mine.cpbpe.encode("a")
-    with pytest.raises(ImportError, match="models"):
-        from cpbpe.compat.tokenizers import models  # type: ignore[attr-defined]  # noqa: F401
+
+
+IMPORTS = [
+    "from cpbpe.compat.tokenizers import Tokenizer, models, pre_tokenizers, decoders, trainers, processors",
+    "from cpbpe.compat.tokenizers.models import BPE",
+    "import cpbpe.compat.tokenizers.models",
+    "from cpbpe.compat.tokenizers.pre_tokenizers import Whitespace",
+    "from cpbpe.compat.tokenizers.trainers import BpeTrainer",
+    "from cpbpe.compat.tokenizers.normalizers import NFKC",
+    "from cpbpe.compat.tokenizers import ByteLevelBPETokenizer",
+    "from cpbpe.compat.tokenizers.implementations import CharBPETokenizer",
+    "from cpbpe.compat.tokenizers import Regex",
+]
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_what_is_not_here_says_what_is(line: str) -> None:
+    """These are the first lines of the scripts in tokenizers' README."""
+    with pytest.raises(ImportError, match=r"is not here: .* loads models.* cpbpe\.train\(corpus") as error:
+        exec(line)
+    assert str(error.value).startswith(str(error.value.name))
+
+
+def test_names_of_nobody() -> None:
+    import cpbpe.compat.tokenizers as package
+
+    assert not hasattr(package, "Tokeniser")
+    with pytest.raises(ImportError, match="cannot import name 'Tokeniser'"):
+        exec("from cpbpe.compat.tokenizers import Tokeniser")
 
 
 @pytest.mark.parametrize("name", [*BYTE_LEVEL, "llama", "user-defined-llama", "no-prefix"])

@@ -14,6 +14,9 @@ A program only has to change its import line:
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from cpbpe.compat.tokenizers.absent import CLASSES, refuse, refuse_modules
 from cpbpe.compat.tokenizers.added import AddedToken
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.tokenizer import Tokenizer
@@ -27,3 +30,10 @@ __all__ = ["AddedToken", "Encoding", "Tokenizer"]
 for _class in (AddedToken, Encoding, Tokenizer):
     _class.__module__ = __name__
 del _class
+refuse_modules(__path__)
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in CLASSES:
+        refuse(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
