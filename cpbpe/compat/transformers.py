@@ -282,9 +282,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The same batch, which can also say where in the texts its tokens are."""
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         single = isinstance(texts, str)
+        rows: list[str] = [texts] if isinstance(texts, str) else texts
         masks = batch.get("attention_mask")
         spans = []
-        for number, text in enumerate([texts] if single else texts):
+        for number, text in enumerate(rows):
             flat = single and not options.get("return_tensors")
             size = len(batch["input_ids"] if flat else batch["input_ids"][number])
             offsets = _widened(encoder.align(text, True)[2])
