@@ -241,11 +241,12 @@ def test_rows_of_a_batch_are_made_directly(monkeypatch: pytest.MonkeyPatch) -> N
     """transformers takes longer to prepare a row than its text takes to encode."""
     rows: list[object] = []
     prepare = CpbpeTokenizer.prepare_for_model
-    monkeypatch.setattr(
-        CpbpeTokenizer,
-        "prepare_for_model",
-        lambda *args, **kwargs: rows.append(0) or prepare(*args, **kwargs),
-    )
+
+    def counted(*args: Any, **options: Any) -> Any:
+        rows.append(args)
+        return prepare(*args, **options)
+
+    monkeypatch.setattr(CpbpeTokenizer, "prepare_for_model", counted)
     tokenizer = ours(pad_token="</s>")
     batch = ["Hello world", ("Hi", ""), "Hi there you"]
     plain = {"input_ids": [[1, 22557, 1526], [1, 15359, 1], [1, 15359, 736, 368]]}
