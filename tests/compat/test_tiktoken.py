@@ -62,6 +62,16 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("encode", ("a",), {"allowed_special": {"never heard of"}}),
     ("encode", ("abc",), {"disallowed_special": ["b"]}),
     ("encode", ("abc",), {"disallowed_special": "b"}),
+    *(
+        (call, ("a<|endoftext|>",), {"disallowed_special": none, **allowed})
+        for call in ("encode", "encode_to_numpy")
+        for none in (None, False, "", 0)
+        for allowed in ({}, {"allowed_special": "all"}, {"allowed_special": None})
+    ),
+    ("encode", ("abc",), {"allowed_special": "none"}),
+    ("encode", ("abc",), {"allowed_special": ()}),
+    ("encode", ("a",), {"disallowed_special": "none"}),
+    ("encode", ("none",), {"disallowed_special": "none"}),
     ("encode", ("abc",), {"disallowed_special": {""}}),
     ("encode", ("\ud83d\udc4d",), {"disallowed_special": {"👍", "\udc4d"}}),
     ("encode", ("abc",), {"disallowed_special": [b"b"]}),
@@ -207,6 +217,18 @@ def test_errors_say_what_to_do(pair: tuple[Any, Any]) -> None:
         assert advice in str(raised.value)
     with pytest.raises(TypeError, match="text must be str, not list; encode_batch takes several texts"):
         mine.encode(["a"])
+    for allowed, hint in (
+        ("none", "not 'none'; for none leave it out"),
+        (None, "not None; for none leave it out"),
+        ((), "not tuple; for none leave it out"),
+        ("<s>", r"not '<s>'; put it into a set: \{'<s>'\}"),
+        (["<s>"], r"not list; set\(...\) makes one of a list"),
+        (True, "not True; 'all' allows all"),
+    ):
+        with pytest.raises(TypeError, match=f'^allowed_special must be "all" or a set of str, {hint}$'):
+            mine.encode("a", allowed_special=allowed)
+    with pytest.raises(ValueError, match="'none' refuses each of its letters: a set of tokens may"):
+        mine.encode("Hello", disallowed_special="none")
     with pytest.raises(KeyError, match="Invalid token for decoding: 100256"):
         mine.decode([100256])
 

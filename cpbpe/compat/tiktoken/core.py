@@ -34,10 +34,15 @@ NONE: AbstractSet[str] = frozenset()
 """No tokens."""
 
 
-def raise_disallowed_special_token(token: str) -> NoReturn:
-    """Raise the error for a text with a special token that is not allowed."""
+def raise_disallowed_special_token(token: str, word: str | None = None) -> NoReturn:
+    """Raise the error for a text with a special token that is not allowed.
+
+    `word` is what was given as `disallowed_special`, if it was a single str, whose letters are then refused.
+    """
+    letters = f"disallowed_special={word!r} refuses each of its letters: a set of tokens may be meant.\n"
     raise ValueError(
         f"Encountered text corresponding to disallowed special token {token!r}.\n"
+        f"{'' if word is None else letters}"
         f"To make it this token, allow it: allowed_special={{{token!r}, ...}}.\n"
         f"To encode it as ordinary text, leave it out of those that are refused: "
         f"disallowed_special=(enc.special_tokens_set - {{{token!r}}}).\n"
@@ -64,34 +69,50 @@ class SpecialTokens:
         """
         if allowed is NONE and isinstance(disallowed, str) and disallowed == "all":
             return self._none, self.all
+        if not disallowed:  # None and False as well
+            disallowed = NONE
+        if allowed != "all" and not isinstance(allowed, AbstractSet):
+            raise _not_a_choice(allowed)
         key = (
             allowed if isinstance(allowed, str) else frozenset(allowed),
             disallowed if isinstance(disallowed, str) else frozenset(disallowed),
         )
         found = self._choices.get(key)
-        if found is None or not isinstance(allowed, (str, AbstractSet)):
+        if found is None:
             found = self._choice(allowed, disallowed)
             self._choices.keep(key, found)
         return found
 
     def _choice(self, allowed: Allowed, disallowed: Disallowed) -> tuple[Keys, Keys]:
-        if isinstance(allowed, str) and allowed == "all":
+        if isinstance(allowed, str):
             allowed = self.texts
-        if not isinstance(allowed, AbstractSet):
-            raise TypeError(f'allowed_special must be "all" or a set of str, not {type(allowed).__name__}')
+        word = disallowed if isinstance(disallowed, str) and disallowed != "all" else None
         if isinstance(disallowed, str) and disallowed == "all":
             disallowed = self.texts - allowed
         refused = frozenset(disallowed)
         if not all(isinstance(text, str) for text in (*allowed, *refused)):
             raise TypeError("allowed_special and disallowed_special must hold str")
-        return Keys(self.texts & allowed), Keys(refused)
+        return Keys(self.texts & allowed), Keys(refused, word)
+
+
+def _not_a_choice(allowed: object) -> TypeError:
+    if not allowed or allowed in ("none", "none_raise"):
+        hint = "for none leave it out"
+    elif isinstance(allowed, str):
+        hint = f"put it into a set: {{{allowed!r}}}"
+    else:
+        hint = "set(...) makes one of a list" if isinstance(allowed, Iterable) else "'all' allows all"
+    shown = type(allowed).__name__ if isinstance(allowed, (list, tuple)) else repr(allowed)
+    return TypeError(f'allowed_special must be "all" or a set of str, not {shown}; {hint}')
 
 
 class Keys:
     """Texts to search for: at each place the longest, from left to right."""
 
-    def __init__(self, texts: frozenset[str]):
+    def __init__(self, texts: frozenset[str], word: str | None = None):
+        """`word`: see `raise_disallowed_special_token`."""
         self.texts = sorted(texts - {""})
+        self._word = word
         keys = [text.encode(errors="surrogatepass") for text in self.texts]
         self.finder = make_finder(keys) if keys else None
         """None if there are no texts."""
@@ -119,7 +140,7 @@ class Keys:
             found = re.search("|".join(map(re.escape, longest)), text)
             parts = found and ["", self.texts.index(found.group())]
         if parts is not None:
-            raise_disallowed_special_token(self.texts[parts[1]])
+            raise_disallowed_special_token(self.texts[parts[1]], self._word)
 
 
 def _nothing(text: str) -> None:
