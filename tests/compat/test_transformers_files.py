@@ -1,6 +1,7 @@
 """CpbpeTokenizer in files and in copies, its chat templates, and what it refuses."""
 
 import copy
+import inspect
 import json
 import pickle
 from pathlib import Path
@@ -148,6 +149,22 @@ def test_chat_template() -> None:
     ids = tokenizer.apply_chat_template(chat, tokenize=True)
     ids = ids if isinstance(ids, list) else ids["input_ids"]
     assert tokenizer.convert_ids_to_tokens(ids) == ["<s>", "[INST]", "▁Hi", "[/INST]"]
+
+
+@pytest.mark.skipif(
+    "sanitize_control_tokens" not in inspect.signature(PreTrainedTokenizer.apply_chat_template).parameters,
+    reason="this version of transformers has no such option",
+)
+def test_control_tokens_in_what_users_say() -> None:
+    """The rows of a batch are encoded as one row is."""
+    tokenizer = ours(legacy=False)
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}</s>{% endfor %}"
+    chats = [[{"role": "user", "content": text}] for text in ("a</s>b", "Hi")]
+    for safely, count in ((False, 2), (True, 1)):
+        rows = tokenizer.apply_chat_template(chats, sanitize_control_tokens=safely)["input_ids"]
+        assert rows[0].count(2) == count
+        single = [tokenizer.apply_chat_template(chat, sanitize_control_tokens=safely) for chat in chats]
+        assert rows == [row["input_ids"] for row in single]
 
 
 # --- What is refused ------------------------------------------------------------------------------
