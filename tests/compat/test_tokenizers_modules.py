@@ -118,6 +118,7 @@ IMPORTS = [
     "from cpbpe.compat.tokenizers import ByteLevelBPETokenizer",
     "from cpbpe.compat.tokenizers.implementations import CharBPETokenizer",
     "from cpbpe.compat.tokenizers import Regex",
+    "from cpbpe.compat.tokenizers.decoders import ByteLevel",
 ]
 
 

@@ -39,10 +39,14 @@ def raise_disallowed_special_token(token: str, word: str | None = None) -> NoRet
 
     `word` is what was given as `disallowed_special`, if it was a single str, whose letters are then refused.
     """
-    letters = f"disallowed_special={word!r} refuses each of its letters: a set of tokens may be meant.\n"
+    found = f"Encountered text corresponding to disallowed special token {token!r}.\n"
+    if word is not None:
+        raise ValueError(
+            f"{found}disallowed_special={word!r} refuses each of its letters; to refuse a token, put it into a "
+            f'set; for all that are not allowed give "all", and for none ().\n'
+        )
     raise ValueError(
-        f"Encountered text corresponding to disallowed special token {token!r}.\n"
-        f"{'' if word is None else letters}"
+        f"{found}"
         f"To make it this token, allow it: allowed_special={{{token!r}, ...}}.\n"
         f"To encode it as ordinary text, leave it out of those that are refused: "
         f"disallowed_special=(enc.special_tokens_set - {{{token!r}}}).\n"

@@ -23,6 +23,8 @@ CLASSES = (
     "Token",
 )
 """The names of the package itself."""
+DECODERS = ("BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Decoder", "Fuse", "Metaspace", "WordPiece")
+"""The names of its module `decoders`, which has `DecodeStream`; a model here has its decoder already."""
 
 
 def refuse(name: str) -> NoReturn:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from cpbpe.checks import threads_for
 from cpbpe.compat.tokenizers import arguments
+from cpbpe.compat.tokenizers.absent import DECODERS, refuse
 from cpbpe.compat.tokenizers.added import AddedTokens
 from cpbpe.compat.tokenizers.texts import compiled
 from cpbpe.engine.protocol import Engine
@@ -223,3 +224,9 @@ class DecodeStream:
         new = type(self)(self._ids, self._skips)
         new._text, new._shown = self._text, self._shown
         return new
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in DECODERS:
+        refuse(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
