@@ -43,7 +43,7 @@ def raise_disallowed_special_token(token: str, word: str | None = None) -> NoRet
     if word is not None:
         raise ValueError(
             f"{found}disallowed_special={word!r} refuses each of its letters; to refuse a token, put it into a "
-            f'set; for all that are not allowed give "all", and for none ().\n'
+            "set; for all that are not allowed give 'all', and for none ().\n"
         )
     raise ValueError(
         f"{found}"
