@@ -42,8 +42,8 @@ def raise_disallowed_special_token(token: str, word: str | None = None) -> NoRet
     found = f"Encountered text corresponding to disallowed special token {token!r}.\n"
     if word is not None:
         raise ValueError(
-            f"{found}disallowed_special={word!r} refuses each of its letters; to refuse a token, put it into a "
-            "set; for all that are not allowed give 'all', and for none ().\n"
+            f"{found}disallowed_special={word!r} refuses each of its letters; to refuse a token, put it into "
+            f"a set; for all that are not allowed give 'all', and for none ().\n"
         )
     raise ValueError(
         f"{found}"
