@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import checked_threads, cores
@@ -57,8 +58,15 @@ def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool 
     with importing:
         from cpbpe.tokenizer.tokenizer import load
     path = path or str(arguments.model)
-    try:
+    with naming(path):
         return load(path, **({} if plain else given_of(arguments)))
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Errors about a model name its file."""
+    try:
+        yield
     except ModelError as error:
         message = str(error)
         message = message if path in message else f"{path}: {message}"
