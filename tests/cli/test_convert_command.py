@@ -159,7 +159,7 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ),
         (["m.model", "--out", "t.json"], 2, "there is no option --out; the target comes second"),
         (["none.model", "t.json"], 1, "none.model: no such file or folder"),
-        (["lines.txt", "t.json"], 1, "lines.txt: not a SentencePiece model: it is text; the model comes first"),
+        (["lines.txt", "t.json"], 1, "lines.txt: not a SentencePiece model: it is text"),
         (["m.model", "t.json", "--verify", "none.txt"], 1, "none.txt: No such file or directory"),
         (["m.model", "t.json", "--chat-template", "none.jinja"], 1, "none.jinja: No such file or directory"),
     ],
