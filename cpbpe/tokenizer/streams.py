@@ -531,7 +531,7 @@ class StoppingDecoder(StreamDecoder):
     >>> tok = cpbpe.load("tokenizer.model")
     >>> stream = tok.stream_decoder(stop=["User:"])
     >>> [stream.push(id) for id in tok.encode("Use it. User: Why?")], stream.flush()
-    (['', 'Use', ' it', '.', ' ', '', '', '', ''], '')
+    (['', 'Use it', '.', ' ', '', '', ''], '')
     >>> stream.stopped, stream.rest
     ('User:', ' Why?')
     """
