@@ -2,7 +2,7 @@
 
 It is a `transformers.PreTrainedTokenizer`, written in Python. It inherits what transformers does with ids
 (padding, truncation, tensors, chat templates, saving); `cpbpe.Tokenizer` does the work on text. It supports
-transformers 4.45 and newer. `docs/transformers.md` compares it with transformers' own tokenizers.
+transformers 4.57 and newer. `docs/transformers.md` compares it with transformers' own tokenizers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ try:
     from transformers import AddedToken, BatchEncoding, PreTrainedTokenizer
 except ImportError as error:
     raise missing(
-        "cpbpe.compat.transformers needs the package transformers, 4.45 or newer", "transformers"
+        "cpbpe.compat.transformers needs the package transformers, 4.57 or newer", "transformers"
     ) from error
 
 from cpbpe.checks import check_ids, threads_for
