@@ -301,7 +301,7 @@ def test_assistant_masks(side: str) -> None:
     assert cut == (
         [["Hello", "▁there", "</s>"], llama] if side == "left" else [["Hello", "▁there"], llama[:2]]
     )
-    with pytest.raises(ValueError, match="return_dict=True"):
+    with pytest.raises(ValueError, match="return_dict"):
         tokenizer.apply_chat_template(chats[0], return_assistant_tokens_mask=True, return_dict=False)
 
 
