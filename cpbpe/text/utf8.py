@@ -68,7 +68,11 @@ def is_inside(text: bytes, at: int) -> bool:
 
 def is_valid_utf8(text: bytes) -> bool:
     """Whether every byte belongs to a character."""
-    return valid_text(text) is not None
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def valid_text(data: bytes) -> str | None:

@@ -60,8 +60,11 @@ class Shape:
 def copied(stream: T, **changes: object) -> T:
     """A copy of an object that has slots, with changes."""
     new = object.__new__(type(stream))
-    for name in (name for kind in type(stream).__mro__ for name in getattr(kind, "__slots__", ())):
-        setattr(new, name, changes.get(name, getattr(stream, name)))
+    for kind in type(stream).__mro__:
+        for name in getattr(kind, "__slots__", ()):
+            setattr(new, name, getattr(stream, name))
+    for name, value in changes.items():
+        setattr(new, name, value)
     return new
 
 

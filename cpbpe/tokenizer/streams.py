@@ -160,7 +160,12 @@ class StreamEncoder(_Stream):
                 f"push() takes {self._kind.__name__}, as the parts before, not {type(given).__name__}; "
                 f"a stream has one kind of text"
             )
-        ids = self._push(data, type(given) is str, final=False)
+        whole = type(given) is str
+        if self._special is None and not self._front:
+            # The usual case. (Without `_push` it takes a fifth less.)
+            ids = self._segment.push(data, whole=whole)
+        else:
+            ids = self._push(data, whole, final=False)
         self._kind = type(given)
         return ids
 
