@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from cpbpe.errors import missing
 
@@ -51,6 +51,31 @@ _SPANS = "cpbpe_spans"
 """The option by which `apply_chat_template` asks for the spans of tokens."""
 
 _CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
+
+
+T = TypeVar("T")
+
+
+class _Made(dict[str, Any]):
+    """Values that can be made anew. Pickles leave them out, and so do the hashes that datasets makes.
+
+    (datasets takes them from `__dict__`, and does not ask `__getstate__`.)
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Made, ()
+
+
+class made(kept[T]):  # noqa: N801 (used like property)
+    """A property that is computed once, and kept in the `_Made` of a tokenizer."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        values = instance.__dict__.setdefault("_made", _Made())
+        if self._name not in values:
+            values[self._name] = self._make(instance)
+        return values[self._name]
 
 
 class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
@@ -156,7 +181,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The id of every piece and of every added token."""
         return {**self._names.ids, **self.added_tokens_encoder}
 
-    @kept
+    @made
     def _names(self) -> PieceNames:
         return PieceNames(self.cpbpe.facts.engine)
 
@@ -177,16 +202,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """Called by transformers after tokens were added."""
         super()._update_trie(*args, **kwargs)
         for name in _OF_ADDED_TOKENS:
-            self.__dict__.pop(name, None)
+            self.__dict__.get("_made", {}).pop(name, None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        self.__dict__.pop("_ends", None)  # it may have been a token or an option of these
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What can be made anew is left out of pickles, and so of the hashes that datasets makes of them."""
-        made = ("_names", *_OF_ADDED_TOKENS)
-        return {name: value for name, value in vars(self).items() if name not in made}
+        self.__dict__.get("_made", {}).pop("_ends", None)  # it may have been a token or an option of these
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
@@ -344,7 +364,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         later = engine if self.legacy else engine.variant(prefix=False)
         return SpecialEncoder(engine, later, finder)
 
-    @kept
+    @made
     def _finders(self) -> dict[bool, SpecialFinder | None]:
         """The finders of added tokens, by `split_special_tokens`; None if there is nothing to find."""
         return {}
@@ -391,7 +411,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             cleans_up = cleans_up and getattr(self, _CLEANS_UP, True)
         return str(self.clean_up_tokenization(text)) if cleans_up else text
 
-    @kept
+    @made
     def _shown(self) -> dict[int, str]:
         """What added tokens are decoded to, except for those that are pieces of text."""
         names, engine = self._renamed, self.cpbpe.facts.engine
@@ -403,7 +423,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             if text in names or id >= self.vocab_size or engine.kind(id) not in kinds
         }
 
-    @kept
+    @made
     def _renamed(self) -> dict[str, str]:
         """What added tokens that are searched for in normalized text are decoded to."""
         flags = {token.content: self._flags(token) for token in self._added_tokens_decoder.values()}
@@ -475,7 +495,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         second = 0 if token_ids_1 is None else len(token_ids_1) + around
         return [0] * (len(token_ids_0) + around) + [1] * second
 
-    @kept
+    @made
     def _ends(self) -> tuple[list[int], list[int]]:
         """The ids in front of a text, and those at its end."""
         ends: list[list[int]] = []

@@ -199,10 +199,8 @@ class Loaded(Normalizing):
 
     def mappings(self, texts: list[str | bytes], as_bytes: bool, threads: int) -> list[dict[str, Any]]:
         """The offset mappings of many texts."""
-        if as_bytes or (self.makes_text and all(isinstance(text, str) for text in texts)):
-            return list(
-                map(_mapping, in_utf8(self.engine.align_batch, texts, threads, not as_bytes, as_bytes))
-            )
+        if not as_bytes and self.makes_text and all(isinstance(text, str) for text in texts):
+            return list(map(_mapping, in_utf8(self.engine.align_batch, texts, threads, True)))
         return [self.mapping(text, Options(), as_bytes) for text in texts]
 
     def message(self, text: str | bytes, options: Options, in_parallel: bool = False) -> bytes:
