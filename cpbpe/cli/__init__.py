@@ -92,8 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        if sys.stdout is not None:
-            sys.stdout.flush()  # now, because Python would show a failure at exit as a traceback
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # now, because Python would show a failure at exit as a traceback
+        except OSError:
+            if not code:
+                raise
+            _discard_output()  # the command has already said what is wrong
         return code
     except KeyboardInterrupt as error:
         return _fail(f"interrupted; {str(error) or 'nothing was written'}", 130)
