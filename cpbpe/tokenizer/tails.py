@@ -124,7 +124,8 @@ class Tail:
         text, rows, all_ends = self._text, [], []
         for first in range(0, len(rests), _BATCH):
             some = rests[first : first + _BATCH]
-            fronts = [self._front(rest) for rest in some]
+            is_cut = self._spec.alphabet == "bytes"
+            fronts = list(map(self._front, some)) if is_cut else [_NOTHING] * len(some)
             texts: list[str | bytes] = [
                 text[front.size :] + rest for front, rest in zip(fronts, some, strict=True)
             ]
@@ -208,10 +209,8 @@ class Tail:
         """The text before its last chunk, when `rest` follows.
 
         Patterns do not look back, so the last chunk is cut as if it were alone. The text before it is the
-        same for all rests with one signature. (In models that are not byte-level, it is empty.)
+        same for all rests with one signature. (Only byte-level models have such a text.)
         """
-        if self._spec.alphabet != "bytes":
-            return _NOTHING
         kind = signature(self._text[-2:], rest)
         if kind not in self._fronts:
             size = self._chunk(self._text + rest, len(self._text))[0]

@@ -330,8 +330,7 @@ class Tokenizer:
     def normalize(self, text: AnyText) -> AnyText:
         """The text as it is before it is cut into pieces (`▁Hello▁world`): str for str, bytes for bytes."""
         given: Any = text if type(text) is str else checked_text(text, "normalize")
-        normalized: AnyText = self._engine.normalize(given)
-        return normalized
+        return self._engine.normalize(given)  # type: ignore[no-any-return]
 
     @described(ENCODE)
     def truncate(self, text: AnyText, max_tokens: int, **options: Unpack[EncodeOptions]) -> AnyText:

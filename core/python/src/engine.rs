@@ -231,10 +231,10 @@ impl Engine {
     // --- Text to ids ---
 
     pub fn normalize<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let input = utf8(text)?;
-        if text.is_instance_of::<PyString>() {
-            return Ok(self.normalized(py, input, false)?.into_any());
+        if let Ok(text) = text.cast::<PyString>() {
+            return Ok(self.normalized(py, (text.to_str()?.as_bytes(), true), false)?.into_any());
         }
+        let input = utf8(text)?;
         let normalized = run(py, input.0.len(), |check| self.engine.normalize(input, check))?;
         Ok(bytes(py, &normalized)?.into_any())
     }

@@ -88,7 +88,8 @@ class Loaded(Normalizing):
         self.size = 0 if engine is None else engine.size
         specials = [None] * 4 if engine is None else engine.specials
         self.unk_id, self.bos_id, self.eos_id, self.pad_id = (-1 if id is None else id for id in specials)
-        self.ends_kept: dict[tuple[bool, bool, bool], Ends] = {}
+        self.ends_kept: dict[tuple[bool, bool, bool], Ends | None] = {}
+        """What goes around a text by `add_bos`, `add_eos`, `reverse`, once it is known; None: nothing."""
 
     @classmethod
     def of(cls, data: bytes) -> Loaded:
@@ -172,7 +173,7 @@ class Loaded(Normalizing):
             if not is_known:
                 unk = self.all_pieces[self.unk_id]
                 pieces = [unk if self.id_of(piece) == self.unk_id else piece for piece in pieces]
-        front, back, reverse = self._ends_for(options, [])
+        front, back, reverse = self._ends_for(options, []) or (None, None, False)
         first, last = (None if id is None else self.engine.piece(id) for id in (front, back))
         return between(pieces, first, last, reverse)
 
@@ -239,11 +240,11 @@ class Loaded(Normalizing):
         """Ids, pieces and spans, in bytes."""
         return in_utf8(self.engine.align, text, False, True, dropout)
 
-    def _ends_for(self, options: Options, texts: list[str | bytes]) -> Ends:
+    def _ends_for(self, options: Options, texts: list[str | bytes]) -> Ends | None:
         """The ids around a text, as engines take them. (Errors in texts come before errors in options.)"""
-        kept = self.ends_kept.get(options[:3])
-        if kept is not None:
-            return kept
+        flags = options[:3]
+        if flags in self.ends_kept:
+            return self.ends_kept[flags]
         around: list[int | None] = []
         for name, wanted, id in (
             ("bos", options.add_bos, self.bos_id),
@@ -254,9 +255,8 @@ class Loaded(Normalizing):
                     in_utf8(self.engine.encode, text)
                 raise ValueError(f"add_{name}=True, but this model has no {name} piece of type CONTROL")
             around.append(id if wanted else None)
-        ends = (around[0], around[1], options.reverse)
-        self.ends_kept[options[:3]] = ends
-        return ends
+        self.ends_kept[flags] = (around[0], around[1], options.reverse) if any(flags) else None
+        return self.ends_kept[flags]
 
     # --- Decoding ---------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@
 //! is, except for a dummy prefix; with others, the map of its normalization translates the spans. Only for a text with
 //! unknown parts, or one that cannot be cut, is each token kept with its span.
 
+use std::mem::take;
+
 use crate::encode::encoder::Scratch;
 use crate::encode::engine::{Engine, Input};
 use crate::encode::output::IdSink;
@@ -82,9 +84,9 @@ impl Engine {
         let mut positions = Positions::new(text, valid);
         let mut position = |at: usize| if characters { positions.of(at) } else { at };
         let Scratch { buffers, ids } = scratch;
-        let mut normalized = std::mem::take(&mut buffers.normalized);
-        let mut origins = Vec::new();
+        let (mut normalized, mut origins) = (take(&mut buffers.normalized), take(&mut buffers.origins));
         normalized.clear();
+        origins.clear();
         let segmentation = self.normalized((text, valid), check, &mut normalized, &mut origins)?;
         let mut done = false;
         if let Segmentation::Chunks(_) | Segmentation::Split(_) = segmentation {
@@ -102,7 +104,7 @@ impl Engine {
         }
         if done {
             out.ids.try_extend(ids)?;
-            buffers.normalized = normalized;
+            (buffers.normalized, buffers.origins) = (normalized, origins);
             return Ok(());
         }
         // 3. All others, and those with unknown parts: keep each token with its span.
@@ -123,7 +125,7 @@ impl Engine {
                 out.spans.push([position(origins[token.begin]), position(origins[token.end])]);
             }
         }
-        buffers.normalized = normalized;
+        (buffers.normalized, buffers.origins) = (normalized, origins);
         Ok(())
     }
 

@@ -50,6 +50,8 @@ pub struct Buffers {
     pub compact: Vec<u8>,
     /// A normalized text.
     pub normalized: Vec<u8>,
+    /// For each byte of a normalized text, the byte that it came from.
+    pub origins: Vec<usize>,
     /// The ids of one new chunk, or of a text that cannot be cut.
     pub chunk: Vec<u32>,
     /// The words of a compact text.
@@ -68,6 +70,7 @@ impl Scratch {
             padded: Vec::new(),
             compact: Vec::new(),
             normalized: Vec::new(),
+            origins: Vec::new(),
             chunk: Vec::new(),
             pending: None,
             pending_by_pattern: None,
@@ -78,11 +81,14 @@ impl Scratch {
 
     /// Give back the memory of buffers that one large text made large.
     pub fn trim(&mut self, limit: usize) {
-        let Buffers { padded, compact, normalized, chunk, .. } = &mut self.buffers;
+        let Buffers { padded, compact, normalized, origins, chunk, .. } = &mut self.buffers;
         for buffer in [padded, compact, normalized] {
             if buffer.capacity() > limit {
                 *buffer = Vec::new();
             }
+        }
+        if origins.capacity() > limit {
+            *origins = Vec::new();
         }
         for buffer in [chunk, &mut self.ids] {
             if buffer.capacity() > limit {
@@ -217,6 +223,11 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
     ) -> Result<(), Halt> {
         let words = &batch.words;
         let keys = &batch.keys[..words.count()];
+        if keys.is_empty() {
+            // Numbers, for example, with a piece for each digit. (SAFETY: as the caller says.)
+            unsafe { self.out.append_singles(words.singles(0), singles) };
+            return Ok(());
+        }
         self.cache.find_rest(keys, lookup);
         let fused = self.vocab.fused;
         let mut at = 0;
