@@ -6,23 +6,18 @@ import argparse
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import HELP, add_given, load
 from cpbpe.cli.output import check_outputs, say, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
 from cpbpe.lazy import importing
 
-if TYPE_CHECKING:
-    from cpbpe.tokenizer.tokenizer import Tokenizer
-
 _DESCRIPTION = """\
 Show in a browser what models do with a text: the tokens in colours while you
-type, how each piece is built, the merges one by one, samples, and two models
-side by side. The page is for this machine only, and loads nothing from the
-internet. Ctrl-C ends it. With --out the same is written as one file.
-
-It needs two packages: pip install starlette uvicorn (not for --out).
+type, how each piece is built, the merges one by one, samples, and models side
+by side. The page computes everything itself and loads nothing from the
+internet. It is served to this machine only; Ctrl-C ends that. With --out it is
+written as one file, which needs nothing but a browser.
 """
 
 _EXAMPLES = """\
@@ -57,53 +52,61 @@ def parser() -> Parser:
     parser.add("--port N", f"the port of the page (default: {PORT}); 0 takes a free one")
     parser.add("--no-open", "do not open the browser; the link is printed")
     parser.add("--text FILE", "begin with the text of this file, in UTF-8")
-    parser.add("--out -o FILE", "write the page of one or two models and --text to this HTML file")
+    parser.add("--out -o FILE", "write the page to this HTML file")
     add_given(parser)
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page, or write it."""
-    if not arguments.models:
-        raise NotUnderstoodError("there is no model; name one: cpbpe view tokenizer.model")
     if arguments.port is not None and arguments.port > _MOST_PORT:
         raise NotUnderstoodError(f"--port: there are ports up to {_MOST_PORT}, and 0 for a free one")
-    if arguments.out is None:
-        return _serve(arguments)
-    if arguments.text is None:
-        raise NotUnderstoodError("--out writes the page of a text; give that, too: --text FILE")
-    if arguments.port is not None or arguments.no_open:
-        raise NotUnderstoodError("with --out there is no server; leave out --port and --no-open")
-    if len(arguments.models) > 2:
-        raise NotUnderstoodError("a file shows one or two models; without --out there can be more")
-    check_outputs([arguments.out], [*arguments.models, arguments.text])
+    if arguments.out is not None and (arguments.port is not None or arguments.no_open):
+        raise NotUnderstoodError("with --out nothing is served; leave out --port and --no-open")
+    if arguments.out is not None:
+        check_outputs([arguments.out], [*arguments.models, *filter(None, [arguments.text])])
     with importing:
         from cpbpe.view import static_page
-    html = static_page(_models(arguments), _text(arguments.text))
-    write_text(arguments.out, [html])
-    return 0
-
-
-def _serve(arguments: argparse.Namespace) -> int:
-    with importing:
-        from cpbpe.view import app
     text = "" if arguments.text is None else _text(arguments.text)
-    application = app(_models(arguments), text=text)
+    html = static_page({path: load(arguments, path) for path in arguments.models}, text)
+    if arguments.out is not None:
+        write_text(arguments.out, [html])
+        return 0
+    return _serve(html.encode(), PORT if arguments.port is None else arguments.port, not arguments.no_open)
+
+
+def _serve(page: bytes, port: int, opens: bool) -> int:
+    """Serve the page, and nothing else, to this machine until Ctrl-C."""
     with importing:
-        from cpbpe.tools.server import listening, serve
-    port = PORT if arguments.port is None else arguments.port
+        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """The page. (Any other site may ask for it, but a browser does not let it read the answer.)"""
+            found = self.path in ("/", "/index.html")
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(page) if found else 0))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            if found:
+                self.wfile.write(page)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing: the page asks for itself only."""
+
     try:
-        on = listening(port)
+        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise OSError(
                 f"port {port} is in use; choose another with --port, or a free one with --port 0"
             ) from None
         raise OSError(f"port {port} cannot be used ({error.strerror}); --port 0 takes a free one") from None
-    address = f"http://127.0.0.1:{on.getsockname()[1]}/"
-    with on:
+    with server:
+        _started(f"http://127.0.0.1:{server.server_address[1]}/", opens)
         try:
-            serve(application, on, lambda: _started(address, not arguments.no_open))
+            server.serve_forever()
         except KeyboardInterrupt:  # this is how users end it
             say("the page is closed")
     return 0
@@ -128,15 +131,10 @@ def _opened(address: str) -> bool:
         return False
 
 
-def _models(arguments: argparse.Namespace) -> dict[str, Tokenizer]:
-    """The models by the paths that were given, of which the page shows the last part."""
-    return {path: load(arguments, path) for path in arguments.models}
-
-
 def _text(path: str) -> str:
     """The text of a file. What is not UTF-8 becomes U+FFFD, and a message counts it."""
     with importing:
-        from cpbpe.tools.answers import MAX_TEXT
+        from cpbpe.tools.page import MAX_TEXT
     if path == "-":
         if sys.stdin is None:
             raise OSError("the standard input is closed; name a file")

@@ -1,58 +1,47 @@
-"""The page that shows what models do with a text: its files, and the whole page as one file without a server.
+"""The page that shows what models do with a text, as one HTML file with everything in it.
 
-The page itself is in the folder `browser`, whose files are delivered as they are: there is no build step.
-`answers.py` answers what they ask about models, and `server.py` serves them to a browser on the same machine.
+The page is in the folder `browser`, whose files are put into it as they are: there is no build step. It computes
+everything in the browser, with the core compiled to WebAssembly (`core/wasm`), so it needs no server.
 """
 
 from __future__ import annotations
 
+import gzip
 import importlib.resources
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
 from cpbpe.tokenizer.tokenizer import Tokenizer
-from cpbpe.tools.answers import MAX_REPLAYED, Model, PageOptions, compared, models_of, shown_text
 
-PARTS = {
-    "page.css": "text/css",
-    "text.js": "text/javascript",
-    "tokens.js": "text/javascript",
-    "merges.js": "text/javascript",
-    "page.js": "text/javascript",
-}
-"""The files that the page loads, in this order, with their media types."""
-SERVER = ("the page needs starlette and uvicorn", "starlette", "uvicorn")
-"""What the error says if the packages of the server are not installed."""
-MAX_TREES = 5_000
-"""The file has the trees of this many pieces. For any others, the page says that they are left out."""
-MAX_SAMPLED_IN_FILE = 1_000
-"""A longer text, in characters, has no samples in the file."""
+PARTS = ("page.css", "engine.js", "answers.js", "text.js", "tokens.js", "merges.js", "page.js")
+"""The files that the page holds, in this order."""
+CORE = "engine.wasm"
+"""The compiled core, which `.ci/wasm` makes."""
+MAX_TEXT = 2_000_000
+"""A longer text, in bytes of UTF-8, is refused."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def static_page(
-    tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer,
-    text: str,
-    options: PageOptions | None = None,
+    tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer = (), text: str = ""
 ) -> str:
-    """The page of one or two models and a text, as HTML.
+    """The page as HTML, with these models in it, and a text to begin with. Further models can be dropped on it.
 
     >>> import cpbpe
     >>> html = static_page({"my.model": cpbpe.load("tokenizer.model")}, "Hello world")
-    >>> html.startswith("<!doctype html>"), html.count("<script src="), "▁Hello" in html
+    >>> html.startswith("<!doctype html>"), html.count("<script src="), "my.model" in html
     (True, 0, True)
     """
-    models = models_of(tokenizers)
-    if len(models) > 2:
-        raise ValueError(f"a file shows one or two models, not {len(models)}; the server shows any number")
-    data = _data(models, shown_text(text), options or PageOptions())
+    data = {"models": [_model(name, tok) for name, tok in _named(tokenizers)], "text": shown_text(text)}
     html, styles, scripts = part("page.html"), [], []
-    for name, kind in PARTS.items():
+    for name in PARTS:
         source = f"\n{part(name)}"
         allowed = f"'sha256-{b64encode(sha256(source.encode()).digest()).decode()}'"
-        if kind == "text/css":
+        if name.endswith(".css"):
             styles.append(allowed)
             html = _replaced(html, f'<link rel="stylesheet" href="{name}">', f"<style>{source}</style>")
         else:
@@ -60,15 +49,18 @@ def static_page(
             html = _replaced(html, f'<script src="{name}" defer></script>', "")
             html = _replaced(html, "</body>", f"<script>{source}</script>\n</body>")
     policy = (
-        f"default-src 'none'; script-src {' '.join(scripts)}; style-src {' '.join(styles)}; img-src data:; "
-        f"base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'wasm-unsafe-eval' {' '.join(scripts)}; style-src {' '.join(styles)}; "
+        f"img-src data:; base-uri 'none'; form-action 'none'"
     )
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    html = _replaced(html, "<!-- policy -->", meta)
+    html = _replaced(
+        html, "<!-- policy -->", f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    )
     # Only `<` could end the element or begin a comment in it.
-    json_text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    json_text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     json_text = json_text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return _replaced(html, "<!-- data -->", f'<script type="application/json" id="data">{json_text}</script>')
+    stored = f'<script type="application/octet-stream" id="core">{_packed(_core())}</script>'
+    stored += f'<script type="application/json" id="data">{json_text}</script>'
+    return _replaced(html, "<!-- data -->", stored)
 
 
 def part(name: str) -> str:
@@ -76,41 +68,56 @@ def part(name: str) -> str:
     return importlib.resources.files("cpbpe.tools").joinpath("browser", name).read_text(encoding="utf-8")
 
 
-def _data(models: list[Model], text: str, options: PageOptions) -> dict[str, Any]:
-    """Everything that the page would ask the server."""
-    tokens = compared(models, text, options)
-    steps: list[Any] = []
-    trees: list[dict[str, Any]] = []
-    for model, answer in zip(models, tokens["models"], strict=True):
-        used = [int(id) for id in answer.get("pieces", ())]
-        trees.append({str(id): model.tree(id) for id in used[:MAX_TREES]})
-        if len(text) <= MAX_REPLAYED:
-            steps.append(model.steps(text, options))
-        else:
-            steps.append(
-                {"error": f"Merges are replayed for up to {MAX_REPLAYED} characters; this file has more."}
-            )
-    # Samples for the chances 0, 0.1, 0.2 and so on to 1, and the pieces in them.
-    samples: list[Any] = []
-    for model in models:
-        if len(text) > MAX_SAMPLED_IN_FILE:
-            most = f"{MAX_SAMPLED_IN_FILE:,}"
-            samples.append({"error": f"A file has samples of up to {most} characters; this one has more."})
-            continue
-        chances = [model.samples(text, options, tenths / 10, 0) for tenths in range(11)]
-        pieces = {id: piece for answer in chances for id, piece in answer["pieces"].items()}
-        samples.append({"chances": [answer["samples"] for answer in chances], "pieces": pieces})
-    shown = {"special": options.special, "bos": options.bos, "eos": options.eos}
-    prefix = "model" if options.prefix is None else "on" if options.prefix else "off"
-    return {
-        "models": [model.about() for model in models],
-        "text": text,
-        "options": {**shown, "prefix": prefix},
-        "tokens": tokens,
-        "steps": steps,
-        "samples": samples,
-        "trees": trees,
-    }
+def _core() -> bytes:
+    file = importlib.resources.files("cpbpe.tools").joinpath("browser", CORE)
+    if not file.is_file():
+        raise FileNotFoundError(
+            "the page needs the core compiled to WebAssembly, which wheels of cpbpe hold and a source tree does "
+            "not: install a wheel, or run .ci/wasm in the source tree"
+        )
+    return file.read_bytes()
+
+
+def _packed(data: bytes) -> str:
+    """Bytes as the page unpacks them."""
+    return b64encode(gzip.compress(data, mtime=0)).decode()
+
+
+def _model(name: str, tok: Tokenizer) -> dict[str, Any]:
+    return {"name": name, "file": _packed(tok.to_bytes())}
+
+
+def _named(
+    tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer,
+) -> list[tuple[str, Tokenizer]]:
+    """The models of a page, each with a name of its own."""
+    if isinstance(tokenizers, Tokenizer):
+        tokenizers = [tokenizers]
+    if isinstance(tokenizers, Mapping):
+        # (Only the last part of a path, of any system: the page should not reveal folders of the machine.)
+        paths = ((str(path).rstrip("/\\"), tok) for path, tok in tokenizers.items())
+        named = [(re.split(r"[/\\]", path)[-1] or "model", tok) for path, tok in paths]
+    else:
+        named = [(f"model {number}", tok) for number, tok in enumerate(tokenizers, 1)]
+    seen: dict[str, int] = {}
+    models = []
+    for name, tok in named:
+        if not isinstance(tok, Tokenizer):
+            raise TypeError(f"a page shows tokenizers, not {type(tok).__name__}; cpbpe.load(path) loads one")
+        seen[name] = seen.get(name, 0) + 1
+        models.append((name if seen[name] == 1 else f"{name} ({seen[name]})", tok))
+    return models
+
+
+def shown_text(text: str) -> str:
+    """The text as the page shows it. Half a surrogate pair, which JavaScript allows, becomes U+FFFD."""
+    text = _SURROGATE.sub("\ufffd", text)
+    size = len(text.encode())
+    if size > MAX_TEXT:
+        raise ValueError(
+            f"the text has {size:,} bytes, and the page takes {MAX_TEXT:,}; cpbpe encode has no limit"
+        )
+    return text
 
 
 def _replaced(html: str, old: str, new: str) -> str:

@@ -1,12 +1,13 @@
 """The page in a browser, for the tests that need one."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cpbpe
-from cpbpe.view import app
+from cpbpe.view import static_page
 from tests.support import browser as browsers
 from tests.support import zoo
 from tests.support.browser import Opener
@@ -25,18 +26,23 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def address(tok: cpbpe.Tokenizer) -> Iterator[str]:
+def address(tok: cpbpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> str:
     """One model."""
-    with browsers.serving(app({"a.model": tok})) as found:
-        yield found
+    return stored(tmp_path_factory.mktemp("page"), {"a.model": tok})
 
 
 @pytest.fixture(scope="module")
-def two(tok: cpbpe.Tokenizer) -> Iterator[str]:
+def two(tok: cpbpe.Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two models, of which the second has a name that is markup, and pieces that are."""
     evil = BYTES.with_special_tokens([EVIL])
-    with browsers.serving(app({"a.model": tok, f"{EVIL[:30]}": evil})) as found:
-        yield found
+    return stored(tmp_path_factory.mktemp("page"), {"a.model": tok, f"{EVIL[:30]}": evil})
+
+
+def stored(folder: Path, models: dict[str, cpbpe.Tokenizer], text: str = "") -> str:
+    """The page in a file: its address."""
+    file = folder / "page.html"
+    file.write_text(static_page(models, text), encoding="utf-8")
+    return file.as_uri()
 
 
 @pytest.fixture

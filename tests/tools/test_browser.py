@@ -2,14 +2,11 @@
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
 
 import cpbpe
-from cpbpe.tools.answers import Model, PageOptions, compared
-from cpbpe.view import app
 from tests.support import browser as browsers
 from tests.support import tiers
 from tests.support.browser import Opener, tokens, typed, until
@@ -267,35 +264,6 @@ def test_policy(address: str, browser: Any) -> None:
     page.close()
 
 
-@tiers.slow
-def test_another_page_cannot_ask(address: str, browser: Any) -> None:
-    with browsers.serving(_empty) as elsewhere:
-        page = browser.new_page()
-        page.goto(elsewhere)
-        asked = page.evaluate(
-            "url => fetch(url, {mode: 'no-cors'}).then((answer) => answer.type, () => 'failed')",
-            f"{address}api/models",
-        )
-        assert asked == "failed"  # the answer is for its own origin
-        page.close()
-
-
-async def _empty(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})
-    await send({"type": "http.response.body", "body": b"<!doctype html><title>elsewhere</title>"})
-
-
-@tiers.slow
-def test_when_the_server_has_ended(tok: cpbpe.Tokenizer, browser: Any) -> None:
-    with browsers.serving(app({"a.model": tok})) as address:
-        page = browser.new_page()
-        page.goto(address)
-        page.wait_for_selector("body[data-shown]")
-    page.fill("#text", "a")
-    until(page, "document.getElementById('status').textContent.includes('Has cpbpe view been ended?')")
-    page.close()
-
-
 # --- Large texts ----------------------------------------------------------------------------------------
 
 
@@ -310,8 +278,8 @@ LONG = {
 def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     """100 KB are there within a second, with the elements of what can be seen only.
 
-    Times are those of the processor, of the page and of what the server does: the least of three, because
-    other work on the machine takes part of its caches.
+    Times are those of the processor: the least of three, because other work on the machine takes part of its
+    caches.
     """
     text = LONG[name]
     assert len(text.encode()) >= 100_000
@@ -324,7 +292,7 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
         return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
 
     page.evaluate("text => navigator.clipboard.writeText(text)", text)
-    in_page, in_server = [], []
+    in_page = []
     for _ in range(3):
         typed(page, "warm")
         before = int(page.get_attribute("body", "data-shown"))
@@ -340,12 +308,8 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
         until(page, f"Number(document.body.dataset.shown) > {before}")
         page.wait_for_selector(".panel >> nth=1 >> .token")
         in_page.append(seconds() - begun)
-        begun = time.process_time()
-        json.dumps(compared([Model("a", tok), Model("b", BYTES)], text, PageOptions()))
-        in_server.append(time.process_time() - begun)
-    taken = min(in_page) + min(in_server)
-    print(f"{name}: {in_page} in the page, {in_server} in the server")
-    assert taken < (1 if name == "lines" else 2)
+    print(f"{name}: {in_page} in the page")
+    assert min(in_page) < (1 if name == "lines" else 2)
     # At the end of the list is the last token, and there still are few elements.
     most = 6_000
     assert 0 < page.locator(".token").count() < most

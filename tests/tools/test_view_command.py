@@ -17,7 +17,6 @@ import pytest
 
 import cpbpe
 from cpbpe.cli import main
-from cpbpe.tools.page import MAX_SAMPLED_IN_FILE
 from cpbpe.view import static_page
 from tests.bytes.models import made, ranks
 from tests.support import processes, zoo
@@ -55,20 +54,6 @@ def test_the_file() -> None:
     assert [model["name"] for model in data["models"]] == ["a.model", "b.model"]
     assert str(Path.cwd()) not in html
     assert "://" not in html
-
-
-def test_samples_in_the_file() -> None:
-    tok = cpbpe.load("a.model")
-    (samples,) = data_of(static_page({"a": tok}, "Hello world"))["samples"]
-    assert len(samples["chances"]) == 11
-    for tenths, rows in enumerate(samples["chances"]):
-        for seed, ids in rows:
-            assert ids == tok.encode("Hello world", alpha=tenths / 10, seed=seed)
-            assert {str(id) for id in ids} <= set(samples["pieces"])
-    (samples,) = data_of(static_page({"a": tok}, "x" * (MAX_SAMPLED_IN_FILE + 1)))["samples"]
-    assert "up to 1,000 characters" in samples["error"]
-    (samples,) = data_of(static_page({"a": tok}, ""))["samples"]
-    assert samples["chances"] == [[[seed, []] for seed in range(8)]] * 11
 
 
 def test_nothing_runs_in_the_file_but_the_page() -> None:

@@ -21,12 +21,11 @@ view.openTree = async (model, number, id) => {
   const dialog = view.by('tree');
   let answer;
   try {
-    answer = view.data ? view.data.trees[number][id] : await view.ask('tree', { model: number, id });
+    answer = await view.ask('tree', { model: number, id });
   } catch (error) {
     answer = { error: error.message };
   }
   if (answer === null) return;
-  if (answer === undefined) answer = { error: 'The file has no tree of this piece; cpbpe view without --out has all.' };
   const title = view.by('tree-title');
   const note = view.by('tree-note');
   view.by('tree-nodes').replaceChildren();
@@ -147,10 +146,6 @@ view.showSamples = (model, answer) => {
   }
 };
 
-// The samples in a page that is a file: of its whole text, with the chances 0, 0.1, 0.2 and so on to 1.
-view.samplesHere = ({ error, chances, pieces }, alpha) =>
-  error ? { error } : { samples: chances[Math.round(alpha * 10)], pieces };
-
 // --- The search ----------------------------------------------------------------------------------------------------
 
 view.showFound = (model, number, wanted, answer) => {
@@ -166,18 +161,4 @@ view.showFound = (model, number, wanted, answer) => {
       return view.element('li', '', null, button);
     }),
   );
-};
-
-// The search in a page that is a file: it has only the pieces that occur in its text.
-view.searchHere = (pieces, wanted) => {
-  const key = wanted.toLowerCase();
-  const spaced = key.replaceAll(' ', '▁');
-  const found = Object.entries(pieces || {})
-    .filter(([id, [piece]]) => {
-      const text = piece.toLowerCase();
-      return wanted && (id === key.replace(/^#/, '') || text.includes(key) || text.includes(spaced));
-    })
-    .map(([id, piece]) => [Number(id), piece])
-    .sort((one, other) => one[1][0].length - other[1][0].length);
-  return { found: found.slice(0, 200), total: found.length };
 };

@@ -44,9 +44,7 @@ page.encode = async () => {
   }
   let answer;
   try {
-    answer = view.data
-      ? view.data.tokens
-      : await view.ask('tokens', { text, models: page.chosen(), options: page.options() });
+    answer = await view.ask('tokens', { text, models: page.chosen(), options: page.options() });
   } catch (error) {
     status.textContent = error.message;
     return;
@@ -57,7 +55,7 @@ page.encode = async () => {
   page.draw();
   const spans = answer.differing.length;
   const differ = answer.models.length < 2 ? '' : spans ? `; ${view.number(spans)} spans differ` : '; cut alike';
-  const time = view.data ? '' : `${Math.round(performance.now() - begun)} ms`;
+  const time = `${Math.round(performance.now() - begun)} ms`;
   status.textContent = `${time}${differ}`.replace(/^; /, '');
   document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1); // for tests: how often drawn
 };
@@ -151,7 +149,7 @@ page.replay = () => {
   const which = page.which();
   const question = { model: which, text: page.part(), options: page.options() };
   return answered(
-    () => (view.data ? view.data.steps[which] : view.ask('steps', question)),
+    () => view.ask('steps', question),
     (answer) => replay.set(page.models[which], answer),
   );
 };
@@ -161,7 +159,7 @@ page.sample = () => {
   const alpha = Number(view.by('alpha').value);
   const question = { model: which, text: page.part(), options: page.options(), alpha, seed: page.seed };
   return answered(
-    () => (view.data ? view.samplesHere(view.data.samples[which], alpha) : view.ask('samples', question)),
+    () => view.ask('samples', question),
     (answer) => view.showSamples(page.models[which], answer),
   );
 };
@@ -169,9 +167,8 @@ page.sample = () => {
 page.search = () => {
   const which = page.which();
   const wanted = view.by('wanted').value;
-  const place = view.data ? view.data.tokens.models[which].pieces : null;
   return answered(
-    () => (view.data ? view.searchHere(place, wanted) : view.ask('search', { model: which, wanted })),
+    () => view.ask('search', { model: which, wanted }),
     (answer) => {
       if (answer.error) view.by('found').textContent = answer.error;
       else view.showFound(page.models[which], which, wanted, answer);
@@ -182,7 +179,6 @@ page.search = () => {
 // --- The link ------------------------------------------------------------------------------------------------------
 
 page.writeLink = () => {
-  if (view.data) return;
   const state = new URLSearchParams();
   const set = (name, value, usual) => value !== usual && state.set(name, value);
   set('model', view.by('one').value, '0');
@@ -199,7 +195,6 @@ page.writeLink = () => {
 };
 
 page.readLink = () => {
-  if (view.data) return;
   const state = new URLSearchParams(location.hash.slice(1));
   const choose = (id, value) => {
     const select = view.by(id);
@@ -232,22 +227,13 @@ page.setUp = ({ models, text }) => {
   }
   page.readLink();
   if (!view.data) return;
-  // A page that is a file has no server, so the controls that would need one are switched off.
-  const { options } = view.data;
-  for (const name of SWITCHES) view.by(name).checked = options[name];
-  view.by('prefix').value = options.prefix;
-  view.by('one').value = '0';
-  view.by('other').value = models.length > 1 ? '1' : '-1';
-  box.value = text;
-  box.readOnly = true;
-  for (const id of ['one', 'other', 'prefix', ...SWITCHES]) view.by(id).disabled = true;
-  view.by('again').hidden = true;
-  view.by('alpha').step = '0.1';
 };
 
 page.begin = async () => {
   try {
-    page.setUp(view.data || (await view.ask('models')));
+    await cpbpe.start(await view.unpacked(view.by('core').textContent));
+    for (const { name, file } of view.data.models) view.models.push(new cpbpe.Model(await view.unpacked(file), name));
+    page.setUp(await view.ask('models'));
   } catch (error) {
     status.textContent = error.message;
     return;
@@ -280,7 +266,7 @@ page.begin = async () => {
     page.soon();
   });
   await page.encode();
-  if (!box.value && !view.data) box.focus();
+  if (!box.value) box.focus();
 };
 
 page.begin();

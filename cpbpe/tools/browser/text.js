@@ -93,32 +93,59 @@ view.places = (text) => {
   return places;
 };
 
-// --- Requests ------------------------------------------------------------------------------------------------------
+// --- What the page was delivered with, and its answers ---------------------------------------------------------------
 
-view.data = view.by('data') ? JSON.parse(view.by('data').textContent) : null;
+view.data = JSON.parse(view.by('data').textContent);
 
-const asking = new Map();
-
-// Ask the server. A new request aborts the previous one of its kind, whose answer is then null.
-view.ask = async (kind, question) => {
-  asking.get(kind)?.abort();
-  const controller = new AbortController();
-  asking.set(kind, controller);
-  let response;
-  let answer;
-  try {
-    response = await fetch(`api/${kind}`, {
-      method: question === undefined ? 'GET' : 'POST',
-      headers: question === undefined ? {} : { 'Content-Type': 'application/json' },
-      body: question === undefined ? undefined : JSON.stringify(question),
-      signal: controller.signal,
-    });
-    answer = await response.json();
-  } catch (error) {
-    if (controller.signal.aborted) return null;
-    throw new Error('There is no answer. Has cpbpe view been ended?');
-  }
-  if (controller.signal.aborted) return null;
-  if (!response.ok) throw new Error(answer.error || `The server answers ${response.status}.`);
-  return answer;
+// The bytes of an element that holds them compressed, in base64.
+view.unpacked = async (base64) => {
+  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 };
+
+view.models = [];
+
+const about = (model) => ({
+  name: model.name,
+  summary: `${view.number(model.size)} pieces, ${model.isByteLevel ? 'byte-level' : model.rule}`,
+  size: model.size,
+  bytes: model.isByteLevel,
+  bos: model.bos !== null,
+  eos: model.eos !== null,
+});
+const piece = (model, id) => {
+  const hex = Array.from(model.outputOf(id), (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return [model.textOf(id), model.typeOf(id), id < model.size ? model.scores[id] : 0, hex];
+};
+const pieces = (model, ids) => Object.fromEntries([...new Set(ids)].map((id) => [id, piece(model, id)]));
+
+const answers = {
+  models: () => ({ models: view.models.map(about), text: view.data.text }),
+  tokens: ({ text, models, options }) => {
+    const chosen = models.map((number) => view.models[number]);
+    const made = chosen.map((model) => {
+      try {
+        const tokens = cpbpe.tokens(model, text, options);
+        return { ...tokens, pieces: pieces(model, tokens.ids) };
+      } catch (error) {
+        return { error: error.message };
+      }
+    });
+    const all = made.length > 1 && made.every((answer) => !answer.error);
+    return { models: made, differing: all ? cpbpe.differing(chosen, made, text) : [] };
+  },
+  samples: ({ model, text, options, alpha, seed }) => {
+    const rows = cpbpe.samples(view.models[model], text, options, alpha, seed);
+    const ids = rows.flatMap((row) => row.ids);
+    return { samples: rows.map((row) => [row.seed, row.ids]), pieces: pieces(view.models[model], ids) };
+  },
+  search: ({ model, wanted }) => {
+    const found = cpbpe.search(view.models[model], wanted);
+    return { found: found.slice(0, 200).map((id) => [id, piece(view.models[model], id)]), total: found.length };
+  },
+  steps: () => ({ error: 'not here yet' }),
+  tree: () => ({ error: 'not here yet' }),
+};
+
+view.ask = async (kind, question) => answers[kind](question);

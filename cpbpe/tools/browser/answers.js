@@ -1,0 +1,100 @@
+'use strict';
+// What the page asks about models and texts. Each answer is made anew; nothing here knows the page.
+
+{
+  const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+  // The places inside characters as readers see them (grapheme clusters), in code points.
+  const insideCharacters = (text) => {
+    const inside = new Set();
+    if (/^[\x00-\x0c\x0e-\x7f]*$/.test(text)) return inside;
+    let at = 0;
+    for (const { segment } of segmenter.segment(text)) {
+      const size = segment.length === 1 ? 1 : Array.from(segment).length;
+      for (let place = 1; place < size; place += 1) inside.add(at + place);
+      at += size;
+    }
+    return inside;
+  };
+
+  // The indices of tokens that are shown together with the token before, because both share a character as readers see
+  // it: a browser cannot colour half of an emoji, and draws an accent away from its letter if a border is between them.
+  const joined = (model, { ids, begins, ends }, text, special) => {
+    const inside = insideCharacters(text);
+    const size = Array.from(text).length;
+    const continues = new Map();
+    const found = new Set();
+    for (let at = 1; at < ids.length; at += 1) {
+      const [id, before] = [ids[at], ids[at - 1]];
+      if (special.has(id) || special.has(before)) continue;
+      if (!continues.has(id)) {
+        const first = model.outputOf(id)[0];
+        continues.set(id, first >= 0x80 && first < 0xc0);
+      }
+      const isEmpty = begins[at - 1] === ends[at - 1] && ends[at - 1] === begins[at] && begins[at] < size;
+      if (continues.get(id) || inside.has(begins[at])) found.add(at);
+      else if (isEmpty && !['▁', ''].includes(model.textOf(before))) found.add(at); // a normalizer made several of one
+    }
+    return found;
+  };
+
+  // The tokens of a text.
+  cpbpe.tokens = (model, text, options) => {
+    const made = model.encode(text, options);
+    const special = new Set(made.ids.filter((id) => id >= model.size || model.types[id] === 3));
+    const counts = { tokens: made.ids.length, characters: Array.from(text).length, bytes: cpbpe.utf8(text).length };
+    return { ...made, special, joined: joined(model, made, text, special), counts };
+  };
+
+  // The spans of a text that models cut differently. All cut at the ends of each span. Tokens around the text (bos, eos)
+  // and a dummy prefix are no difference.
+  cpbpe.differing = (models, answers, text) => {
+    const begins = answers.map(({ ids, begins, ends, special }, number) => {
+      const own = new Map(); // how many tokens begin at a place
+      ids.forEach((id, at) => {
+        const isAround = begins[at] === ends[at] && (special.has(id) || models[number].textOf(id) === '▁');
+        if (!isAround) own.set(begins[at], (own.get(begins[at]) || 0) + 1);
+      });
+      return own;
+    });
+    const cuts = answers.map((answer) => new Set([...answer.begins, ...answer.ends]));
+    const size = Array.from(text).length;
+    const all = [...new Set([0, size, ...cuts.flatMap((own) => [...own])])].sort((one, other) => one - other);
+    const found = [];
+    let begin = 0;
+    let differs = false;
+    for (const place of all) {
+      if (place > begin && cuts.every((own) => own.has(place) || place === size)) {
+        if (differs && found.length && found[found.length - 1][1] === begin) found[found.length - 1][1] = place;
+        else if (differs) found.push([begin, place]);
+        [begin, differs] = [place, false];
+      } else if (place > begin && place < size) differs = true;
+      const [first, ...rest] = begins.map((own) => own.get(place) || 0);
+      if (rest.some((count) => count !== first)) differs = true;
+    }
+    return found;
+  };
+
+  // Several encodings of a text, with merges skipped at random (BPE-dropout).
+  cpbpe.samples = (model, text, options, alpha, seed, count = 8) =>
+    Array.from({ length: count }, (_, number) => ({
+      seed: seed + number,
+      ids: model.encode(text, { ...options, alpha, seed: seed + number }).ids,
+    }));
+
+  // The ids of the pieces that contain a text, ignoring case, the shortest first. If the text is an id, that comes first.
+  cpbpe.search = (model, wanted) => {
+    if (!wanted) return [];
+    const id = /^#?([0-9]{1,9})$/.exec(wanted.trim())?.[1];
+    const found = id !== undefined && (Number(id) < model.size || model.added.has(Number(id))) ? [Number(id)] : [];
+    if (wanted.startsWith('#')) return found;
+    model.lowered ??= Array.from({ length: model.size }, (_, one) => model.textOf(one).toLowerCase());
+    const keys = [wanted.toLowerCase()];
+    if (!model.isByteLevel) keys.push(keys[0].replaceAll(' ', '▁'));
+    const holds = (text) => keys.some((key) => text.includes(key));
+    const ids = model.lowered.flatMap((text, one) => (holds(text) ? [one] : []));
+    for (const [one, text] of model.added) if (holds(text.toLowerCase())) ids.push(one);
+    ids.sort((one, other) => model.textOf(one).length - model.textOf(other).length || one - other);
+    return [...found, ...ids.filter((one) => one !== found[0])];
+  };
+}
