@@ -1,7 +1,7 @@
 """The page that shows what models do with a text, as one HTML file with everything in it.
 
-The page is in the folder `browser`, whose files are put into it as they are: there is no build step. It computes
-everything in the browser, with the core compiled to WebAssembly (`core/wasm`), so it needs no server.
+The page is in the folder `browser`, whose files are put into it as they are: there is no build step. It
+computes everything in the browser, with the core compiled to WebAssembly (`core/wasm`), and needs no server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def static_page(
     tokenizers: Mapping[str, Tokenizer] | Iterable[Tokenizer] | Tokenizer = (), text: str = ""
 ) -> str:
-    """The page as HTML, with these models in it, and a text to begin with. Further models can be dropped on it.
+    """The page as HTML, with these models in it, and a text to begin with. More can be dropped on it.
 
     >>> import cpbpe
     >>> html = static_page({"my.model": cpbpe.load("tokenizer.model")}, "Hello world")
@@ -49,8 +49,8 @@ def static_page(
             html = _replaced(html, f'<script src="{name}" defer></script>', "")
             html = _replaced(html, "</body>", f"<script>{source}</script>\n</body>")
     policy = (
-        f"default-src 'none'; script-src 'wasm-unsafe-eval' {' '.join(scripts)}; style-src {' '.join(styles)}; "
-        f"img-src data:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src 'wasm-unsafe-eval' {' '.join(scripts)}; style-src "
+        f"{' '.join(styles)}; img-src data:; base-uri 'none'; form-action 'none'"
     )
     html = _replaced(
         html, "<!-- policy -->", f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -72,8 +72,8 @@ def _core() -> bytes:
     file = importlib.resources.files("cpbpe.tools").joinpath("browser", CORE)
     if not file.is_file():
         raise FileNotFoundError(
-            "the page needs the core compiled to WebAssembly, which wheels of cpbpe hold and a source tree does "
-            "not: install a wheel, or run .ci/wasm in the source tree"
+            "the page needs the core compiled to WebAssembly, which wheels of cpbpe hold and a source tree "
+            "does not: install a wheel, or run .ci/wasm in the source tree"
         )
     return file.read_bytes()
 
