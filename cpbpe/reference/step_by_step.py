@@ -185,31 +185,33 @@ class _HasSpec(Protocol):
     def spec(self) -> ModelSpec: ...
 
 
-def steps(model: ModelSpec | ByteLevel | _HasSpec, text: str | bytes) -> Steps:
+def steps(model: ModelSpec | ByteLevel | _HasSpec, text: str | bytes, *, whole: bool = True) -> Steps:
     """The steps from a text to its ids, to iterate over or to look at; the last step has the ids.
 
-    `model` is a `ModelSpec`, a tokenizer, or a `ByteLevel`. The time is quadratic in the length of the text.
+    `model` is a `ModelSpec`, a tokenizer, or a `ByteLevel`. Some models take a chunk whole if it is a piece:
+    with ``whole=False`` it is merged all the same, to see how it is made. The time is quadratic in the length
+    of the text.
     """
     if not isinstance(text, (str, bytes)):
         raise TypeError(f"steps() takes str or bytes, not {type(text).__name__}")
     data = text.encode() if isinstance(text, str) else text
     if isinstance(model, ByteLevel):
-        return Steps(_ByteLevelReplay(model, data), len(data))
+        return Steps(_ByteLevelReplay(model, data, whole), len(data))
     spec = model if isinstance(model, ModelSpec) else getattr(model, "spec", None)
     if not isinstance(spec, ModelSpec):
         raise TypeError(
             f"steps() takes a ModelSpec or a tokenizer, not {type(model).__name__}; "
             f"cpbpe.load(path) loads one"
         )
-    return Steps(_Replay(spec, data), len(data))
+    return Steps(_Replay(spec, data, whole), len(data))
 
 
 class _Replay:
     """The steps from a text to its ids with an engine's tables."""
 
-    def __init__(self, spec: ModelSpec, text: bytes):
+    def __init__(self, spec: ModelSpec, text: bytes, whole: bool):
         self._engine = ByteLevelEngine(spec) if spec.alphabet == "bytes" else ReferenceEngine(spec)
-        self._text = text
+        self._text, self._whole = text, whole
         self._spec, self._ids, self._fallback = spec, spec.ids, spec.byte_fallback
         self._scores = spec.pieces.numbers()
         self._unknown = -1 if spec.unknown_id is None else spec.unknown_id
@@ -221,7 +223,7 @@ class _Replay:
 
     def is_whole(self, chunk: bytes) -> bool:
         """Whether a chunk is taken whole."""
-        return self._engine.is_whole(chunk)
+        return self._whole and self._engine.is_whole(chunk)
 
     def join(self, left: bytes, right: bytes, splits: Splits) -> tuple[int, bytes] | None:
         """The rank of what two symbols become, and that symbol; None if it is not a piece."""
@@ -330,16 +332,16 @@ class _ByteLevelReplay(_Replay):
 
     _by_rank, _fallback, _unknown = True, False, -1
 
-    def __init__(self, model: ByteLevel, text: bytes):
+    def __init__(self, model: ByteLevel, text: bytes, whole: bool):
         self._model = model
-        self._text = text
+        self._text, self._whole = text, whole
 
     def chunks(self) -> list[list[bytes]]:
         texts = self._model.chunks(repair(self._text).decode())
         return [[BYTES[byte] for byte in text.encode()] for text in texts]
 
     def is_whole(self, chunk: bytes) -> bool:
-        return self._model.whole and chunk in self._model.ranks
+        return self._whole and self._model.whole and chunk in self._model.ranks
 
     def join(self, left: bytes, right: bytes, splits: Splits) -> tuple[int, bytes] | None:
         return self._model.join(left, right)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cpbpe.checks import refuse_single
 from cpbpe.errors import ModelError
 from cpbpe.lint.checks import CHECKS, Subject
 from cpbpe.lint.findings import SEVERITIES, Finding, Lint
@@ -244,6 +245,8 @@ def _counted(texts: list[str]) -> tuple[dict[int, int], dict[str, int], list[int
 
 def lint(facts: ModelFacts, texts: Iterable[str | bytes] | None = None, embeddings: Any = None) -> Lint:
     """Check a model, and what a corpus and an embedding matrix show about it."""
+    if texts is not None:
+        refuse_single(texts, (str, bytes), "lint", "texts, or an open file, whose lines are texts")
     spec, special = facts.spec, facts.special
     try:
         losses: tuple[Any, ...] | None = losslessness(spec).reasons

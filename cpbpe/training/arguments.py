@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
 from cpbpe.checks import amount, checked_threads
 from cpbpe.errors import TrainingError
-from cpbpe.spelling import named
+from cpbpe.spelling import listed, named
 from cpbpe.training.byte_options import BYTE_NAMES
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup
+from cpbpe.training.option_names import MEANINGLESS, RENAMED
 from cpbpe.training.options import ARGUMENTS, NAMES, TrainOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_ONLY_THEIRS = {"model_type", *MEANINGLESS}
 LEAST_MEMORY = 1 << 20
 """The smallest memory limit, in bytes."""
 
@@ -84,16 +88,41 @@ class ReadingOptions(NamedTuple):
         )
 
 
+def from_sentencepiece(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments with the names of this package, and without those that mean nothing for BPE.
+
+    >>> from_sentencepiece({"input": "a.txt,b.txt", "model_type": "bpe", "num_threads": 4})
+    {'source': [PosixPath('a.txt'), PosixPath('b.txt')], 'threads': 4}
+    """
+    ignored = [name for name in options if name in MEANINGLESS]
+    if ignored:
+        warnings.warn(
+            f"{listed(ignored)}: sentencepiece has this, but it changes nothing about a BPE model; ignored",
+            stacklevel=3,
+        )
+    made = {RENAMED.get(name, name): value for name, value in options.items() if name not in ignored}
+    paths = options.get("input")
+    if isinstance(paths, (str, list, tuple)):
+        made["source"] = [Path(path) for path in (paths.split(",") if isinstance(paths, str) else paths)]
+    if made.get("format") == "":
+        del made["format"]
+    if str(made.get("model_type", "")).lower() == "bpe":
+        del made["model_type"]
+    return made
+
+
 def takes_a_corpus(function: F) -> F:
     """A decorator for a function with an argument `source` and options.
 
-    sentencepiece calls the corpus input, and others call it files or data. Without this decorator, Python
-    would only say that `source` is missing. With it, the error explains the name that was given instead.
+    It takes sentencepiece's names for arguments, too. Others call the corpus files or data; without this
+    decorator, Python would only say that `source` is missing, and with it, the error explains that name.
     """
     before = function.__code__.co_varnames.index("source")  # how many arguments come before it
 
     @wraps(function)
     def guided(*given: Any, **options: Any) -> Any:
+        if not RENAMED.keys().isdisjoint(options) or not _ONLY_THEIRS.isdisjoint(options):
+            options = from_sentencepiece(options)
         if len(given) == before and "source" not in options:
             TrainOptions.refuse_unknown(
                 name for name in options if name not in ("preset", *NAMES, *BYTE_NAMES, *ARGUMENTS)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from cpbpe.foreign import by_name, closest
 from cpbpe.spelling import spelled
 
-REFUSED = by_name(
+MEANINGLESS = by_name(
     {
         "min_freq_alpha num_sub_iterations post_l1_debias seed_piece_length_power seed_sentencepiece_size "
         "seed_sentencepieces_file shrinking_factor use_sparse_pruning": (
@@ -22,6 +22,19 @@ REFUSED = by_name(
         "enable_differential_privacy mining_sentence_size self_test_sample_size training_sentence_size": (
             "sentencepiece 0.2.3 ignores it too; leave it out"
         ),
+        "minloglevel": "nothing is logged, so there is nothing to silence; leave it out",
+        "train_extremely_large_corpus": "counts have 64 bits whatever the size of the corpus; leave it out",
+        "use_all_vocab": "only the word and character models have it, and this is BPE; leave it out",
+    }
+)
+"""Options of sentencepiece that change nothing about a BPE model. `cpbpe.train` ignores them with a warning,
+so that a call that was written for sentencepiece goes on working; a preset or a command refuses them."""
+
+RENAMED = {"input": "source", "input_format": "format", "num_threads": "threads", "random_seed": "seed"}
+"""What sentencepiece calls arguments of `cpbpe.train`, which takes both names."""
+
+REFUSED = MEANINGLESS | by_name(
+    {
         "sentence_iterator sentence_reader": (
             "an iterable of texts is the first argument of train(), like any corpus"
         ),
@@ -32,7 +45,6 @@ REFUSED = by_name(
         ),
         "input": "the corpus is the first argument of train()",
         "input_format": "the format of the corpus is given as `format`",
-        "minloglevel": "nothing is logged, so there is nothing to silence; leave it out",
         "model_prefix": "the result of train() has save(prefix)",
         "model_type": "cpbpe trains BPE models only, so there is nothing to choose; leave it out",
         "model_writer": "the result of train() has model_bytes",
@@ -42,8 +54,6 @@ REFUSED = by_name(
         "precompiled_charsmap": "give a file with rules as `normalization_rule_tsv` instead",
         "random_seed": "the option is called `seed`",
         "required_chars_file": "read the file and give its text as `required_chars`",
-        "train_extremely_large_corpus": "counts have 64 bits whatever the size of the corpus; leave it out",
-        "use_all_vocab": "only the word and character models have it, and this is BPE; leave it out",
         "user_defined_symbols_file": "read the file and give its lines as `user_defined_symbols`",
     }
 )

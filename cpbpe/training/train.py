@@ -61,6 +61,10 @@ def train(
     starts. A name in `cpbpe.BYTE_PRESETS`, such as "gpt4", trains a byte-level model: its options are
     ``cpbpe.ByteTrainOptions``, and a file is one text.
 
+    A call written for sentencepiece works as well: `input`, `num_threads` and other names of its own are
+    understood, options that mean nothing for BPE are ignored with a warning, and with `model_prefix` the
+    result is saved under this name.
+
     `threads` is how many are used, by default one for each processor. `memory_limit` is about how much memory
     the counts may take while the corpus is read, in bytes or as text such as "500MB"; beyond it they are
     moved to the disk.
@@ -76,6 +80,7 @@ def train(
     ...
     cpbpe.errors.TrainingError: vocab_size is 8000, and this corpus with these options gives ...
     """
+    prefix = options.pop("model_prefix", None)
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     reading_options = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
     # (Before the corpus is read, because files of rules may hold errors.)
@@ -94,10 +99,13 @@ def train(
                     f"they were made from; train on the files themselves"
                 )
             source.check_setup(family.setup)
-            return train_on_counts(source, family, threads, display, Clock())
-        result = train_on_corpus(source, family, reading_options, display)
-    reading = result.report.reading
-    warn([*too_long(reading, family), *reading.warnings])
+            result = train_on_counts(source, family, threads, display, Clock())
+        else:
+            result = train_on_corpus(source, family, reading_options, display)
+            reading = result.report.reading
+            warn([*too_long(reading, family), *reading.warnings])
+    if prefix:
+        result.save(prefix)
     return result
 
 
@@ -207,8 +215,9 @@ def too_long(reading: Reading, family: Family) -> list[str]:
     long = reading.left_out.get("too_long")
     if long is None or long.bytes * 100 <= reading.bytes:
         return []
+    share = f"{min(long.bytes / reading.bytes, 0.99):.0%}" if long.bytes < reading.bytes else "all"
     return [
-        f"{long.bytes / reading.bytes:.0%} of the corpus is in {reading.unit}s of more than "
+        f"{share} of the corpus is in {reading.unit}s of more than "
         f"{getattr(family.options, 'max_sentence_length', 0)} bytes "
         f"and was left out; give a larger {named('max_sentence_length')}, or 0 for no limit"
     ]

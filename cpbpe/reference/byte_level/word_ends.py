@@ -13,6 +13,14 @@ With `</w>` it cannot: all whitespace becomes one space, and CLIP also turns eve
 >>> merge_word("lowest", {pair: rank for rank, pair in enumerate(merges)})
 ['lo', 'west</w>']
 
+That is how the authors' program, subword-nmt, has done it since its version 0.2. In the paper itself, `</w>`
+is a symbol of its own, and of equally frequent pairs the first is merged. So both `est` and `est</w>` are
+learned:
+
+>>> words = {"old": 7, "older": 3, "finest": 9, "lowest": 4}
+>>> ["".join(pair) for pair in learn_pairs(words, 5, as_in_paper=True)]
+['es', 'est', 'est</w>', 'ol', 'old']
+
 The file ends with two tokenizers of a few lines, one whose pieces are single characters and one whose pieces
 are whole words. Nobody uses them, but they show the two extremes between which every tokenizer chooses.
 
@@ -52,12 +60,14 @@ CLIP_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+"
 Pair = tuple[str, str]
 
 
-def first_symbols(word: str) -> list[str]:
+def first_symbols(word: str, as_in_paper: bool = False) -> list[str]:
     """The symbols that a word starts as.
 
-    >>> first_symbols("low")
-    ['l', 'o', 'w</w>']
+    >>> first_symbols("low"), first_symbols("low", as_in_paper=True)
+    (['l', 'o', 'w</w>'], ['l', 'o', 'w', '</w>'])
     """
+    if as_in_paper:
+        return [*word, END]
     return [*word[:-1], word[-1] + END] if word else []
 
 
@@ -71,13 +81,13 @@ def merge_word(word: str, ranks: Mapping[Pair, int]) -> list[str]:
     return merge(first_symbols(word), joined)
 
 
-def learn_pairs(words: Mapping[str, int], merges: int) -> list[Pair]:
-    """The merges of counted words. Of equally frequent pairs, the one that sorts last is merged.
+def learn_pairs(words: Mapping[str, int], merges: int, as_in_paper: bool = False) -> list[Pair]:
+    """The merges of counted words. After each, everything is counted anew.
 
-    This is the algorithm exactly as in the paper: after each merge, everything is counted anew. The rule for
-    ties is that of the authors' program, subword-nmt.
+    Of equally frequent pairs, the one that sorts last is merged, as by subword-nmt; with `as_in_paper`, the
+    one that is counted first.
     """
-    split = {word: first_symbols(word) for word in words}
+    split = {word: first_symbols(word, as_in_paper) for word in words}
     learned: list[Pair] = []
     for _ in range(merges):
         counts: Multiset[Pair] = Multiset()
@@ -86,7 +96,7 @@ def learn_pairs(words: Mapping[str, int], merges: int) -> list[Pair]:
                 counts[pair] += words[word]
         if not counts:
             break
-        best = max(counts, key=lambda pair: (counts[pair], pair))
+        best = max(counts, key=lambda pair: (counts[pair], () if as_in_paper else pair))
         learned.append(best)
         for word, symbols in split.items():
             split[word] = merge(symbols, lambda *pair: (0, "".join(pair)) if pair == best else None)  # noqa: B023
@@ -179,16 +189,25 @@ class CharacterLevel:
 
 
 class WordLevel:
-    """One piece for each word of a corpus, and one for all other words."""
+    """One piece for each word of a corpus, and one for all other words. A punctuation mark is a word, too.
+
+    >>> WordLevel("The dog. A dog").pieces
+    ['<unk>', '.', 'A', 'The', 'dog']
+    """
 
     def __init__(self, corpus: str):
-        self.pieces = ["<unk>", *sorted(set(corpus.split()))]
+        self.pieces = ["<unk>", *sorted(set(_words(corpus)))]
         self.ids = {piece: id for id, piece in enumerate(self.pieces)}
 
     def encode(self, text: str) -> list[int]:
         """The ids of the words of a text."""
-        return [self.ids.get(word, 0) for word in text.split()]
+        return [self.ids.get(word, 0) for word in _words(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words of ids with spaces between them, whatever was there in the text."""
         return " ".join([self.pieces[id] for id in ids])
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, and the punctuation marks between them."""
+    return re.findall(r"\w+|[^\w\s]", text)
