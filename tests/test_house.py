@@ -335,7 +335,7 @@ def test_files_that_are_named_exist() -> None:
 
 
 def test_missing_packages_are_named_and_not_extras() -> None:
-    """`pip install "cpbpe[page]"` installs a release, or nothing: who has a checkout needs `".[page]"`."""
+    """`pip install "cpbpe[arrow]"` installs a release, or nothing: who has a checkout needs `".[arrow]"`."""
     paths = [*ROOT.glob("docs/*.md"), *ROOT.glob("cpbpe/**/*.py")]
     wrong = [str(path) for path in paths if re.search(r"install \S*cpbpe\[\w", path.read_text())]
     nothing(wrong, "name the packages, with cpbpe.errors.missing")

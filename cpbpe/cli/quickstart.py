@@ -9,6 +9,7 @@ import time
 from importlib.resources import files
 from pathlib import Path
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 from cpbpe.cli.output import check_outputs
 from cpbpe.cli.parsing import Parser
@@ -17,6 +18,9 @@ from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
+
+if TYPE_CHECKING:
+    from cpbpe.training.result import TrainResult
 
 SPELLING = FLAGS
 """How messages spell options."""
@@ -45,21 +49,31 @@ def parser() -> Parser:
     return parser
 
 
+def corpus() -> bytes:
+    """The text that comes with cpbpe."""
+    return files("cpbpe.cli").joinpath("quickstart.txt").read_bytes()
+
+
+def sample() -> TrainResult:
+    """A small model, trained on this text in a tenth of a second."""
+    with importing:
+        from cpbpe.training.train import train
+    return train(corpus().splitlines(), vocab_size=VOCAB_SIZE, progress=False)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Show training, encoding and decoding."""
     with importing:
         from cpbpe.engine.choice import engine_name
         from cpbpe.training.families import vocab_file
-        from cpbpe.training.train import train
     folder = os.path.normpath(arguments.out)
     check_outputs([os.path.join(folder, name) for name in NAMES], [])
-    corpus = files("cpbpe.cli").joinpath("quickstart.txt").read_bytes()
     begun = time.perf_counter()
-    result = train(corpus.splitlines(), vocab_size=VOCAB_SIZE, progress=False)
+    result = sample()
     took = time.perf_counter() - begun
     tokenizer, report = result.tokenizer, result.report
     model, vocab, text = NAMES
-    _write(folder, {model: result.model_bytes, vocab: vocab_file(result.spec), text: corpus})
+    _write(folder, {model: result.model_bytes, vocab: vocab_file(result.spec), text: corpus()})
 
     first = report.special_pieces
     merges = ", ".join(tokenizer.id_to_piece(id) for id in range(first, first + 8))

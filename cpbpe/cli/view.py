@@ -15,9 +15,10 @@ from cpbpe.lazy import importing
 _DESCRIPTION = """\
 Show in a browser what models do with a text: the tokens in colours while you
 type, how each piece is built, the merges one by one, samples, and models side
-by side. The page computes everything itself and loads nothing from the
-internet. It is served to this machine only; Ctrl-C ends that. With --out it is
-written as one file, which needs nothing but a browser.
+by side. The page computes everything itself, and loads and sends nothing. More
+models can be dropped on it; without a model it begins with a small sample. It
+is served to this machine only, until Ctrl-C. With --out it is written as one
+file, which needs nothing but a browser.
 """
 
 _EXAMPLES = """\
@@ -31,12 +32,16 @@ examples:
 PORT = 8642
 """The port if none is given, so that a link to the page works again another time."""
 _MOST_PORT = 65_535
+_NAMES = ("localhost", "127.0.0.1", "[::1]")
+"""The names of this machine that a request may have as its host."""
+SAMPLE = "sample of 1,000 pieces"
+"""How the page calls the model that it begins with if there is none."""
 
 
 def parser() -> Parser:
     """The command's arguments."""
     parser = Parser(
-        "cpbpe view MODEL [MODEL ...] [options]",
+        "cpbpe view [MODEL ...] [options]",
         _DESCRIPTION,
         _EXAMPLES,
         {
@@ -67,8 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
         check_outputs([arguments.out], [*arguments.models, *filter(None, [arguments.text])])
     with importing:
         from cpbpe.view import static_page
-    text = "" if arguments.text is None else _text(arguments.text)
-    html = static_page({path: load(arguments, path) for path in arguments.models}, text)
+    text = None if arguments.text is None else _text(arguments.text)
+    models = {path: load(arguments, path) for path in arguments.models}
+    if not models:
+        with importing:
+            from cpbpe.cli.quickstart import TEXT, sample
+        models = {SAMPLE: sample().tokenizer}
+        text = TEXT if text is None else text
+    html = static_page(models, text or "")
     if arguments.out is not None:
         write_text(arguments.out, [html])
         return 0
@@ -78,34 +89,62 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(page: bytes, port: int, opens: bool) -> int:
     """Serve the page, and nothing else, to this machine until Ctrl-C."""
     with importing:
-        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+        from contextlib import suppress
+        from http.server import BaseHTTPRequestHandler
+        from socketserver import ThreadingTCPServer
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """The page. (Any other site may ask for it, but a browser does not let it read the answer.)"""
-            found = self.path in ("/", "/index.html")
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page) if found else 0))
+            """The page, for a browser that asks for this machine.
+
+            A page with another name, which its owner can let point to 127.0.0.1 (DNS rebinding), could read
+            the answer, and with it the models and the text.
+            """
+            status = 200 if self.path.partition("?")[0] in ("/", "/index.html") else 404
+            if self.headers.get("Host", "").lower().removesuffix(f":{port}") not in _NAMES:
+                status = 421
+            content = page if status == 200 else f"{status} {self.responses[status][0]}\n".encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"text/{'html' if status == 200 else 'plain'}; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
             self.send_header("Cache-Control", "no-store")
+            self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+            self.send_header("X-Content-Type-Options", "nosniff")
             self.end_headers()
-            if found:
-                self.wfile.write(page)
+            if self.command == "GET":
+                self.wfile.write(content)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def send_response(self, code: int, message: str | None = None) -> None:
+            """Without the versions of this server and of Python."""
+            self.send_response_only(code, message)
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing: the page asks for itself only."""
 
+        def handle(self) -> None:
+            """(A browser may go away at any time.)"""
+            with suppress(ConnectionError):
+                super().handle()
+
+    # (Not the server of `http.server`, which first looks up the name of the machine. That can take seconds.)
+    class Server(ThreadingTCPServer):
+        daemon_threads = True  # an open connection does not keep the command from ending
+        allow_reuse_address = sys.platform != "win32"
+
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        server = Server(("127.0.0.1", port), Handler)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise OSError(
                 f"port {port} is in use; choose another with --port, or a free one with --port 0"
             ) from None
         raise OSError(f"port {port} cannot be used ({error.strerror}); --port 0 takes a free one") from None
+    port = server.server_address[1]
     with server:
-        _started(f"http://127.0.0.1:{server.server_address[1]}/", opens)
         try:
+            _started(f"http://127.0.0.1:{port}/", opens)
             server.serve_forever()
         except KeyboardInterrupt:  # this is how users end it
             say("the page is closed")

@@ -6,8 +6,6 @@ Where one of them is missing, these tests do not run, and pytest's header says s
 import importlib.util
 import os
 import shutil
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +17,6 @@ MISSING = [
     for name, there in (
         ("chromium", CHROMIUM),
         ("playwright", importlib.util.find_spec("playwright")),
-        ("starlette", importlib.util.find_spec("starlette")),
-        ("uvicorn", importlib.util.find_spec("uvicorn")),
     )
     if not there
 ]
@@ -28,28 +24,6 @@ Opener = Callable[..., Any]
 """Opens a page."""
 RUNS = not MISSING or bool(os.environ.get("CI"))
 """Whether the tests run. Under CI they do, and fail if something is missing."""
-
-
-@contextmanager
-def serving(application: Any) -> Iterator[str]:
-    """Serve an application in a thread: its address."""
-    import uvicorn
-
-    on = socket.socket()
-    on.bind(("127.0.0.1", 0))
-    on.listen(64)
-    server = uvicorn.Server(
-        uvicorn.Config(application, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
-    )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [on]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{on.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join(20)
-        on.close()
-        assert not thread.is_alive()
 
 
 @contextmanager

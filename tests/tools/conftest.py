@@ -47,7 +47,7 @@ def stored(folder: Path, models: dict[str, cpbpe.Tokenizer], text: str = "") -> 
 
 @pytest.fixture
 def opened(browser: Any) -> Iterator[Opener]:
-    """Open a page. At the end: no error, no message, no request to anywhere but its own server."""
+    """Open a page. At the end: no error, no message, no request to anywhere."""
     pages: list[Any] = []
     wrong: list[str] = []
     asked: list[tuple[str, str]] = []
