@@ -187,8 +187,8 @@ MODULE = by_name(
         "tokenize": "cpbpe.load(path).encode_pieces(text) gives pieces",
         "count counttokens": "cpbpe.load(path).count(text) counts tokens",
         "show view": (
-            "cpbpe.load(path).show(text) draws the tokens of a text; the command 'cpbpe view' opens a page in "
-            "the browser, which cpbpe.view.static_page makes in Python"
+            "cpbpe.load(path).show(text) draws the tokens of a text; the command 'cpbpe view' opens a page "
+            "in the browser, which cpbpe.view.static_page makes in Python"
         ),
     }
 )

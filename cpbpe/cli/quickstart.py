@@ -20,7 +20,7 @@ from cpbpe.spelling import counted, listed
 from cpbpe.training.report import pieces_in_words
 
 if TYPE_CHECKING:
-    from cpbpe.training.result import TrainResult
+    from cpbpe.training.result import TrainingResult
 
 SPELLING = FLAGS
 """How messages spell options."""
@@ -54,7 +54,7 @@ def corpus() -> bytes:
     return files("cpbpe.cli").joinpath("quickstart.txt").read_bytes()
 
 
-def sample() -> TrainResult:
+def sample() -> TrainingResult:
     """A small model, trained on this text in a tenth of a second."""
     with importing:
         from cpbpe.training.train import train
