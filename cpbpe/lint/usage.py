@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cpbpe.lint.checks import MOST_EVIDENCE, Subject
 from cpbpe.lint.findings import Finding
 from cpbpe.model.spec import PieceType
-from cpbpe.spelling import given, named
+from cpbpe.spelling import given, named, sized
 
 FEW = 2
 """A piece that occurs this often at most is hardly used."""
@@ -52,7 +52,7 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
         size += sum(len(text if isinstance(text, bytes) else text.encode()) for text in batch)
         number += len(batch)
     total = int(counts.sum())
-    of_all = f"of {total:,} tokens ({size:,} bytes, {number:,} texts)"
+    of_all = f"of {total:,} tokens ({sized(size)}, {number:,} texts)"
     if not total:
         yield Finding.of("empty-corpus")
         return

@@ -336,6 +336,11 @@ class Lines:
                     line = f"{line} {part}" if line else part
         self.lines.append((at + line).rstrip())
 
+    def paragraph(self, *texts: str) -> None:
+        """Texts that each begin a line, without any indentation."""
+        for text in texts:
+            self.text(text, "", "")
+
     def bars(self, counts: Mapping[Any, int], names: Mapping[Any, str] | None = None) -> None:
         """Counts, each with its share of all."""
         total = sum(counts.values()) or 1

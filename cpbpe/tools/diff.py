@@ -17,7 +17,7 @@ import numpy as np
 
 from cpbpe.corpus.documents import Documents
 from cpbpe.model.spec import ModelSpec
-from cpbpe.spelling import counted
+from cpbpe.spelling import counted, sized
 from cpbpe.text.drawn import fitted, shown
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tools.compare import blocks
@@ -308,7 +308,7 @@ def _spelled(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bytes) and len(value) > 40:
-        return f"{len(value):,} bytes, checksum {zlib.crc32(value):08x}"
+        return f"{sized(len(value))}, checksum {zlib.crc32(value):08x}"
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from cpbpe.lint.checks import MOST_EVIDENCE
 from cpbpe.lint.findings import SEVERITIES, Lint
-from cpbpe.spelling import advised, counted, spelled
+from cpbpe.spelling import advised, counted, sized, spelled
 from cpbpe.text.drawn import Lines, fitted, listed, shown
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
@@ -63,7 +63,7 @@ def inspection_lines(
         made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
     more = seen.vocab_size - seen.pieces
     made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
-    made.row("file", f"{seen.file_bytes:,} bytes")
+    made.row("file", sized(seen.file_bytes))
     made.row("fingerprint", seen.fingerprint)
     if seen.lossless is None:
         made.row("lossless", seen.undecided)
@@ -138,7 +138,7 @@ def inspection_lines(
 
 def _setting(value: Any) -> str:
     if isinstance(value, bytes):
-        return f"{len(value):,} bytes"
+        return sized(len(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
@@ -201,7 +201,7 @@ def lint_lines(report: Lint, name: str, columns: int = 100, colours: bool = Fals
     counts = [counted(report.count(severity), severity) for severity in reversed(SEVERITIES)]
     made.lines.append("")
     total = f"{report.pieces:,} pieces, of which text can yield {report.reachable:,}"
-    made.text(f"{', '.join(counts)}; {total}", "", "")
+    made.paragraph(f"{', '.join(counts)}; {total}")
     return made.lines
 
 
