@@ -14,9 +14,11 @@ from typing import Any
 from cpbpe.lint.checks import MOST_EVIDENCE
 from cpbpe.lint.findings import SEVERITIES, Lint
 from cpbpe.spelling import advised, counted, sized, spelled
-from cpbpe.text.drawn import Lines, fitted, listed, shown
+from cpbpe.text.drawn import Lines, fitted, listed, quoted, shown
+from cpbpe.text.drawn import spelled as piece_spelled
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
+from cpbpe.tools.vocabulary_file import Row
 from cpbpe.training.options import MEANINGS
 
 _MOST_CHARACTERS = 300
@@ -71,12 +73,12 @@ def inspection_lines(
         every = "every text comes back from its ids" if seen.lossless else "no, some texts do not come back:"
         made.row("lossless", every)
     for loss in seen.losses:
-        quoted = ascii if loss.looks_alike else lambda text: shown(f"'{text}'")
-        made.text(f"{loss.reason} {quoted(loss.example)} becomes {quoted(loss.becomes)}.", "    - ", "      ")
+        example, becomes = (quoted(text, loss.looks_alike) for text in (loss.example, loss.becomes))
+        made.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ")
     if seen.splitter is not None:
         made.title("how text is cut: the first of these that matches is a chunk")
         for part, meaning in explained(seen.splitter.pattern):
-            made.text(shown(part, spaces=True).replace("\\\\", "\\"), "  ", "    ")
+            made.text(shown(part, spaces=True), "  ", "    ")
             if meaning:
                 made.text(meaning, "      ", "      ")
     # 2. Special and added tokens.
@@ -173,12 +175,10 @@ def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bo
     return made.lines
 
 
-def piece_lines(
-    found: Iterable[tuple[int, str, float, str]], columns: int | None, spaces: bool = False
-) -> Iterator[str]:
+def piece_lines(found: Iterable[Row], columns: int | None) -> Iterator[str]:
     """Pieces as lines: id, type, score and piece. Without `columns`, lines are not cut."""
     for id, type, score, piece in found:
-        line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece, spaces)}"
+        line = f"{id:>8}  {type:<12}  {score:>10g}  {piece_spelled(piece, None)}"
         yield line if columns is None else fitted(line, columns)
 
 
@@ -193,7 +193,7 @@ def lint_lines(report: Lint, name: str, columns: int = 100, colours: bool = Fals
         made.lines += ["", f"{severity}{finding.code}"]
         made.text(f"{shown(finding.message)}.", " " * 8, " " * 8)
         for text in finding.evidence:
-            made.text(shown(text).replace("\\\\", "\\"), "        - ", " " * 10)
+            made.text(shown(text), "        - ", " " * 10)
         more = len(finding.ids) - len(finding.evidence)
         if more > 0 and len(finding.evidence) == MOST_EVIDENCE:
             made.lines.append(f"        - and {more:,} more, which --json lists")

@@ -13,6 +13,7 @@ from typing import Any
 
 from cpbpe.reference.training_values import EXAMPLES
 from cpbpe.spelling import counted, sized, spelled
+from cpbpe.text.drawn import quoted, shown
 
 REASONS = {
     "empty": "that are empty",
@@ -142,7 +143,7 @@ class Reading:
             what = f"{counted(skipped.sentences, self.unit)} {spelled(REASONS[reason])}"
             yield f"left out      {what}, {sized(skipped.bytes)}"
             for example in skipped.examples[:3]:
-                yield f"              {example.where}: {_shown(example.text)}"
+                yield f"              {shown(example.where)}: {quoted(_begin(example.text))}"
         if self.nulls:
             yield f"left out      {counted(self.nulls, 'record')} with null instead of a text"
         verb = "is" if len(self.files_left_out) == 1 else "are"
@@ -350,9 +351,9 @@ def _lines(report: Report) -> Iterator[str]:
     )
     if report.curve is not None and len(report.curve) > 1:
         sizes = [share * report.vocab_size // 8 for share in (1, 2, 4, 6)]
-        shown = [size for size in sizes if size >= report.curve.first]
-        if shown:
-            points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in shown]
+        known = [size for size in sizes if size >= report.curve.first]
+        if known:
+            points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in known]
             yield f"              with fewer pieces {', '.join(points)}"
     for phase in report.phases:
         memory = f", peak memory {sized(phase.peak_memory)}" if phase.peak_memory else ""
@@ -363,7 +364,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def pieces_in_words(report: Report) -> str:
     """How many pieces of each kind the model has."""
-    named = [text if text.isprintable() else repr(text) for text in report.special_texts[:_MOST_SHOWN]]
+    named = [shown(text) for text in report.special_texts[:_MOST_SHOWN]]
     dots = ["..."] if len(report.special_texts) > _MOST_SHOWN else []
     parts: list[str] = []
     if report.special_texts:
@@ -376,9 +377,8 @@ def pieces_in_words(report: Report) -> str:
     return ", ".join(parts)
 
 
-def _shown(text: str) -> str:
-    text = text if len(text) <= 60 else text[:60] + "..."
-    return repr(text)
+def _begin(text: str) -> str:
+    return text if len(text) <= 60 else text[:60] + "…"
 
 
 def _character(text: str) -> str:
