@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, load
-from cpbpe.cli.output import as_json, check_outputs, terminal, write_text
+from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
 from cpbpe.lazy import importing
@@ -73,7 +73,7 @@ def parser() -> Parser:
         default=[],
     )
     parser.add("--json", "write JSON: a list with an object for each model")
-    parser.add("--out -o FILE", OUT)
+    parser.add("--out -o FILE", f"{OUT}; .html and .json say the form")
     return parser
 
 
@@ -87,26 +87,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("--embeddings is the matrix of one model; check the others without it")
     with importing:
         from cpbpe.lint.findings import CODES
-        from cpbpe.tools.reports import lint_lines
     for code in arguments.ignore:
         if code not in CODES:
             close = closest(code, CODES, 0.6)
             hint = f"did you mean {close}?" if close else f"there are {', '.join(CODES)}"
             raise NotUnderstoodError(f"--ignore: there is no code {code!r}; {hint}")
     check_outputs([arguments.out], arguments.models)
+    form = form_of(arguments.out, "json" if arguments.json else None)
+    page = canvas(arguments.out, form)
     failed = False
-    lines: list[str] = []
-    reports: list[dict[str, Any]] = []
+    values: list[dict[str, Any]] = []
     for path in arguments.models:
         report = _report(arguments, path)
         failed = failed or (arguments.fail_on != "never" and report.fails(arguments.fail_on))
-        if arguments.json:
-            reports.append({"model": path, **report.to_dict()})
-        else:
-            lines += [*([""] if lines else []), *lint_lines(report, path, *terminal(arguments.out))]
-    if arguments.json:
-        lines = [as_json(reports)]
-    write_text(arguments.out, (f"{line}\n" for line in lines))
+        report.draw(page, path)
+        values.append({"model": path, **report.to_dict()})
+    write_text(arguments.out, [as_json(values) + "\n" if form == "json" else page.document()])
     return int(failed)
 
 

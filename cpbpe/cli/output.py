@@ -17,6 +17,7 @@ from cpbpe.spelling import counted
 if TYPE_CHECKING:
     from cpbpe.corpus.documents import Files
     from cpbpe.corpus.find import Found
+    from cpbpe.text.pages import Canvas
 
 
 def check_outputs(outputs: Sequence[str | None], corpus: Sequence[str]) -> None:
@@ -123,6 +124,23 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
     make_folder(path)
     write_all({path: text})
     print(f"written       {path}{replaced}")
+
+
+FORMS = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
+"""The forms of reports, by how names of files end."""
+
+
+def form_of(out: str | None, asked: str | None = None) -> str:
+    """The form of a report: what was asked for, or what the name of its file says; otherwise "table"."""
+    return asked or FORMS.get(os.path.splitext(out or "")[1].lower(), "table")
+
+
+def canvas(out: str | None, form: str) -> Canvas:
+    """What a report is drawn on, in this form and for this file."""
+    with importing:
+        from cpbpe.text.drawn import Lines
+        from cpbpe.text.pages import Page
+    return Page() if form == "html" else Lines(*terminal(out))
 
 
 def as_json(value: Any) -> str:

@@ -8,8 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from cpbpe.spelling import advised, counted
+from cpbpe.text.drawn import shown
+from cpbpe.text.pages import Canvas, Drawn
+
 SEVERITIES = ("note", "warning", "error")
 """How bad a finding is, from the least to the worst."""
+MOST_EVIDENCE = 5
+"""A finding has at most this many examples."""
 
 
 class Kind(NamedTuple):
@@ -351,8 +357,8 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class Lint:
-    """The report of `Tokenizer.lint`.
+class Lint(Drawn):
+    """The report of `Tokenizer.lint`. `print` shows all of it, as `html()` and notebooks do.
 
     >>> import cpbpe
     >>> report = cpbpe.load("tokenizer.model").lint()
@@ -413,6 +419,24 @@ class Lint:
         """The same as JSON; `options` are those of `json.dumps`."""
         return json.dumps(self.to_dict(), **options)
 
+    def draw(self, on: Canvas, name: str = "what is wrong with the model") -> None:
+        """Draw the report; `name` is what the model is called."""
+        on.title(shown(name))
+        for finding in self.findings:
+            on.heading(finding.severity, finding.code)
+            on.text(f"{shown(finding.message)}.", " " * 8, " " * 8)
+            for text in finding.evidence:
+                on.text(shown(text).replace("\\\\", "\\"), "        - ", " " * 10)
+            more = len(finding.ids) - len(finding.evidence)
+            if more > 0 and len(finding.evidence) == MOST_EVIDENCE:
+                where = advised("listed in the finding's ids", "which --json lists")
+                on.text(f"and {more:,} more, {where}", "        - ", " " * 10)
+            on.text(f"{shown(finding.remedy)}.", "        > ", " " * 10)
+        on.title(self._counts())
+        on.text(f"{self.pieces:,} pieces, of which text can yield {self.reachable:,}")
+
+    def _counts(self) -> str:
+        return ", ".join(counted(self.count(severity), severity) for severity in reversed(SEVERITIES))
+
     def __repr__(self) -> str:
-        counts = (f"{n} {s if n == 1 else s + 's'}" for s in reversed(SEVERITIES) for n in [self.count(s)])
-        return f"<cpbpe.Lint: {', '.join(counts)}>"
+        return f"<cpbpe.Lint: {self._counts()}>"

@@ -7,22 +7,16 @@ direction of a line, halves of characters, and markup. So nothing is written unc
 | what | is drawn as |
 | --- | --- |
 | a space | `␣` (a piece of a SentencePiece model has `▁` instead, which stays) |
-| a line feed, a carriage return, a tab | `⏎`, `␍`, `⇥` |
-| another control or invisible character | its code point in a frame: `‹U+200B›` |
-| a byte: a part of a character, or a piece for a byte | two hexadecimal digits in a frame: `‹F0›` |
+| a line break, a tab, another control or invisible character | its escape: `\n`, `\t`, `\x1b`, `\u200b` |
+| a byte that is only a part of a character | its escape: `\xf0` |
 | a combining mark with nothing before it | on a circle: `◌́` |
 | an emoji of several characters | as it is, with the invisible characters that hold it together |
 
-This is the notation of everything that people look at: drawings, reports, the page in the browser. Its signs
-are rare in texts and one column wide in every terminal, unlike `·` and `→`. Files and JSON, which programs
-read, have escapes of their own (`cpbpe/tools/vocabulary_file.py`), and `<0x0A>` is the name of a piece.
-
-`spelled` returns this as one text, in which the signs themselves are framed, too (`‹U+2423›` for `␣`), so
-that different bytes are never drawn alike. In HTML and in colours, what stands for something else is paler
-instead.
+`spelled` returns this as one text, in which `\`, `␣` and `◌` themselves have escapes, too, so that different
+bytes are never drawn alike. In HTML and in colours, what stands for something else is marked instead.
 
 At the end of this file are the parts of larger drawings: for terminals `Lines` (titles, labelled rows, bars,
-tables), for HTML chips and tables.
+tables), for HTML chips and tables. `pages.py` draws as HTML what `Lines` draws in a terminal.
 """
 
 from __future__ import annotations
@@ -31,16 +25,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Literal, NamedTuple
-from unicodedata import bidirectional, category, east_asian_width
+from unicodedata import bidirectional, category, combining, east_asian_width
 
 from cpbpe.text.utf8 import is_inside, valid_character
 
 Direction = Literal["ltr", "rtl", ""]
+Marks = Mapping[tuple[int, int], str]
+"""Cells of a table that are "best" or "worst", by the numbers of their rows and columns."""
 
-SIGNS = {" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
-"""What is drawn for characters that are common and cannot be seen."""
-FRAME = "‹{}›"
-"""What is drawn for other characters and for bytes: their codes in a frame."""
+SPACE = "␣"
+"""What is drawn for a space."""
 CIRCLE = "◌"
 """What a combining mark is drawn on if there is nothing before it."""
 MORE = "…"
@@ -60,6 +54,10 @@ TERMINAL_COLOURS = ("30;48;5;152", "30;48;5;223", "30;48;5;151", "30;48;5;182", 
 """Black on pale colours, which can be read in light and in dark terminals."""
 TERMINAL_SUBSTITUTE = "38;5;240"
 """The colour, on each of these, of what stands for something else."""
+TONES = {"error": "31", "warning": "33", "note": "36", "best": "32", "worst": "31"}
+"""The colours of words in a terminal."""
+SYMBOLS = {"best": "▲", "worst": "▽"}
+"""What follows marked cells, for those who see no colours."""
 HTML_COLOURS = (
     *("rgba(66,133,244,.28)", "rgba(251,160,20,.28)", "rgba(52,168,83,.28)"),
     *("rgba(171,71,188,.28)", "rgba(158,157,36,.28)", "rgba(234,67,53,.28)"),
@@ -74,9 +72,6 @@ class Part(NamedTuple):
     """What is written."""
     is_substitute: bool
     """Whether it stands for something that cannot be seen alone."""
-
-
-_SPACE = Part(SIGNS[" "], True)
 
 
 # --- What cannot be seen --------------------------------------------------------------------------
@@ -97,8 +92,7 @@ _BLANK = re.compile(
     "\U0001d159\U00016fe4\U000e0100-\U000e01ef]"
 )
 """Characters that cannot be seen, although Python calls them printable."""
-_FRAMED = re.compile(f"[{''.join(SIGNS.values())}{CIRCLE}{FRAME[0]}]")
-"""The signs, where they stand for themselves."""
+_ESCAPED = re.compile(f"[\\\\{SPACE}{CIRCLE}]")
 _SEVERAL = re.compile("[^!-~]")
 
 
@@ -106,7 +100,7 @@ def parts_of(data: bytes, most: int | None = MAX_CHARACTERS) -> list[Part]:
     r"""The parts of what is drawn for bytes; of a longer text, what is drawn for the first characters.
 
     >>> [part.text for part in parts_of(" a\n".encode())], [part.text for part in parts_of(b"\xf0\x9f")]
-    (['␣', 'a', '⏎'], ['‹F0›', '‹9F›'])
+    (['␣', 'a', '\\n'], ['\\xf0', '\\x9f'])
     """
     data, left = cut(data, most)
     parts: list[Part] = []
@@ -118,27 +112,13 @@ def parts_of(data: bytes, most: int | None = MAX_CHARACTERS) -> list[Part]:
             character = valid_character(data, at)
             if character is None:
                 _add_text(parts, data[begin:at].decode())
-                parts += byte_parts(data[at : at + 1])
+                parts.append(Part(f"\\x{data[at]:02x}", True))
                 begin = at + 1
             at += len(character or b"?")
         _add_text(parts, data[begin:].decode())
     if left:
         parts.append(Part(MORE, True))
     return parts
-
-
-def byte_parts(data: bytes) -> list[Part]:
-    r"""What is drawn for bytes that stand for themselves, not for characters.
-
-    >>> "".join(part.text for part in byte_parts(b"\n\xf0"))
-    '‹0A›‹F0›'
-    """
-    return [Part(FRAME.format(f"{byte:02X}"), True) for byte in data]
-
-
-def code_point(character: str) -> str:
-    """A character by its number, if there is no other way to show it: `‹U+200B›`."""
-    return FRAME.format(f"U+{ord(character):04X}")
 
 
 def _add_text(parts: list[Part], text: str) -> None:
@@ -180,9 +160,12 @@ def _is_mark(character: str) -> bool:
 
 def _substitute(character: str) -> str | None:
     """What is drawn for a character that cannot be seen; None for one that can."""
+    if character == " ":
+        return SPACE
     if character.isprintable() and not _BLANK.match(character):
-        return SIGNS.get(character)
-    return SIGNS.get(character) or code_point(character)
+        return None
+    # As Python writes it, except that `\x80` and above are bytes here and never characters.
+    return f"\\u{ord(character):04x}" if "\x80" <= character <= "\xff" else ascii(character)[1:-1]
 
 
 def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
@@ -205,42 +188,37 @@ def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
 def spelled(data: bytes, most: int | None = MAX_CHARACTERS) -> str:
     r"""Return what is drawn for bytes, as one text. It is different for different bytes, unless it is cut.
 
-    >>> spelled("▁a\tb".encode()), spelled(b"\x1b[2J"), spelled("\u202egnp".encode()), spelled("␣".encode())
-    ('▁a⇥b', '‹U+001B›[2J', '‹U+202E›gnp', '‹U+2423›')
+    >>> spelled("▁a\tb".encode()), spelled(b"\x1b[2J"), spelled("\u202egnp".encode()), spelled(b"\\")
+    ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\')
     >>> spelled("\u0301".encode()), spelled(b" \xe4\xbd"), spelled("👩\u200d🚀".encode()) == "👩\u200d🚀"
-    ('◌́', '␣‹E4›‹BD›', True)
+    ('◌́', '␣\\xe4\\xbd', True)
     """
     return "".join(in_one(part) for part in parts_of(data, most))
 
 
 def in_one(part: Part) -> str:
     """Return a part as `spelled` writes it."""
-    return part.text if part.is_substitute else _FRAMED.sub(lambda sign: code_point(sign[0]), part.text)
+    if part.is_substitute or not _ESCAPED.search(part.text):
+        return part.text
+    return _ESCAPED.sub(lambda match: "\\\\" if match[0] == "\\" else f"\\u{ord(match[0]):04x}", part.text)
 
 
-def shown(text: str, spaces: bool = False, codes: bool = False) -> str:
-    r"""A text, such as a message or a name, as `spelled` draws it, but with spaces and signs as they are.
+def shown(text: str, spaces: bool = False) -> str:
+    r"""A text, such as a message or a name, with escapes for what is not visible.
 
-    So it leaves a text that has been drawn as it is. `spaces`: spaces are drawn as well, as in pieces.
-    `codes`: characters outside ASCII are drawn as their code points, which tells apart what looks alike.
+    A combining mark in front gets a circle to stand on. `spaces`: a space is drawn as `␣`, too, as in pieces.
 
-    >>> shown("a b\n"), shown("\x1b[2J"), shown("C:\\"), shown(" hello", spaces=True), shown("é", codes=True)
-    ('a b⏎', '‹U+001B›[2J', 'C:\\', '␣hello', '‹U+00E9›')
+    >>> shown("▁a\tb"), shown("\x1b[2J"), shown("\u202egnp"), shown("\\"), shown("\u0301")
+    ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\', '◌́')
+    >>> shown(" hello", spaces=True)
+    '␣hello'
     """
-    if codes:
-        return re.sub("[^ -~]", lambda character: code_point(character[0]), text)
-    parts: list[Part] = []
-    _add_text(parts, text)
-    return "".join(" " if part == _SPACE and not spaces else part.text for part in parts)
-
-
-def quoted(text: str, codes: bool = False) -> str:
-    """A text within a sentence.
-
-    >>> quoted("a\u200b")
-    "'a‹U+200B›'"
-    """
-    return f"'{shown(text, codes=codes)}'"
+    text = text.replace("\\", "\\\\")
+    if not text.isprintable():
+        text = _SEVERAL.sub(lambda match: match[0] if match[0].isprintable() else ascii(match[0])[1:-1], text)
+    if spaces:
+        text = text.replace(" ", SPACE)
+    return f"{CIRCLE}{text}" if text and combining(text[0]) else text
 
 
 # --- Tokens that share a character ----------------------------------------------------------------
@@ -344,6 +322,13 @@ class Lines:
         text = fitted(text, self.columns)
         self.lines.append(f"\x1b[1m{text}\x1b[0m" if self.bold else text)
 
+    def heading(self, tone: str, text: str) -> None:
+        """A line that begins with a word in its colour, such as "warning"."""
+        self.lines += ["", self._toned(f"{tone:<8}", tone) + fitted(text, self.columns - 8)]
+
+    def _toned(self, text: str, tone: str) -> str:
+        return f"\x1b[{TONES[tone]}m{text}\x1b[0m" if self.bold and tone else text
+
     def row(self, label: str, text: str) -> None:
         """A label with a text, which is wrapped."""
         first = f"  {fitted(label, _LABEL - 1)}"
@@ -364,11 +349,6 @@ class Lines:
                     line = f"{line} {part}" if line else part
         self.lines.append((at + line).rstrip())
 
-    def paragraph(self, *texts: str) -> None:
-        """Texts that each begin a line, without any indentation."""
-        for text in texts:
-            self.text(text, "", "")
-
     def bars(self, counts: Mapping[Any, int], names: Mapping[Any, str] | None = None) -> None:
         """Counts, each with its share of all."""
         total = sum(counts.values()) or 1
@@ -378,23 +358,32 @@ class Lines:
         for label, count in rows:
             self.text(label, f"  {count:>9,} {100 * count / total:>5.1f} %  ", " " * 22)
 
-    def table(self, rows: Sequence[Sequence[str]]) -> None:
+    def table(self, rows: Sequence[Sequence[str]], marks: Marks | None = None) -> None:
         """Rows, the first of them the head; columns that do not fit go into further tables."""
+        tones = marks or {}
         drawn = [[fitted(shown(cell), _MOST_CELL) for cell in row] for row in rows]
+        for place in {place for _, place in tones}:
+            for number, row in enumerate(drawn):
+                row[place] += f" {SYMBOLS.get(tones.get((number, place), ''), ' ')}"
         widths = [max(map(width, column)) for column in zip(*drawn, strict=True)]
         begin = 1
         while begin < len(widths) or begin == 1:
             end, room = begin + 1, self.columns - widths[0] - sum(widths[begin : begin + 1]) - 2
             while end < len(widths) and (room := room - widths[end] - 2) >= 0:
                 end += 1
-            for first, *others in drawn:
-                line = first + " " * (widths[0] - width(first))
-                for size, cell in zip(widths[begin:end], others[begin - 1 : end - 1], strict=True):
-                    line += " " * (2 + size - width(cell)) + cell
+            for number, row in enumerate(drawn):
+                line = row[0] + " " * (widths[0] - width(row[0]))
+                for place in range(begin, min(end, len(row))):
+                    space = " " * (2 + widths[place] - width(row[place]))
+                    line += space + self._toned(row[place], tones.get((number, place), ""))
                 self.lines.append(line.rstrip())
             begin = end
             if begin < len(widths):
                 self.lines.append("")
+
+    def document(self) -> str:
+        """All lines, as a text."""
+        return "".join(f"{line}\n" for line in self.lines)
 
 
 def fitted(text: str, columns: int) -> str:
@@ -454,13 +443,13 @@ def html_table(head: Iterable[str], rows: Iterable[Sequence[str]], cell: str = C
     return f"<table{table}><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def chip(parts: Sequence[Part], style: str, title: str, tag: str = "bdi", after: str = "") -> str:
-    """Parts in an element with a remark that is shown where the mouse is; `after` is HTML that follows them.
+def chip(data: bytes, style: str, title: str, tag: str = "bdi", after: str = "") -> str:
+    """Bytes in a frame, with a remark that is shown where the mouse is; `after` is HTML that follows them.
 
-    >>> chip(parts_of(b"a "), "margin:1px", 'a "word"')
+    >>> chip(b"a ", "margin:1px", 'a "word"')
     '<bdi style="margin:1px" title="a &quot;word&quot;">a<span style="opacity:.6">␣</span></bdi>'
     """
-    return f'<{tag} style="{style}" title="{escape(title)}">{in_html(parts)}{after}</{tag}>'
+    return f'<{tag} style="{style}" title="{escape(title)}">{in_html(parts_of(data))}{after}</{tag}>'
 
 
 def in_html(parts: Sequence[Part]) -> str:

@@ -1,4 +1,4 @@
-"""Reports for a terminal of any width: what a model is, how a piece is built, what is wrong with a model.
+"""Reports for a terminal of any width: what a model is, and how a piece is built.
 
 Phrases beside the values say what they mean: `meaning_of` explains settings, and `explained` each part of a
 pattern.
@@ -11,14 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from cpbpe.lint.checks import MOST_EVIDENCE
-from cpbpe.lint.findings import SEVERITIES, Lint
-from cpbpe.spelling import advised, counted, sized, spelled
-from cpbpe.text.drawn import Lines, fitted, listed, quoted, shown
-from cpbpe.text.drawn import spelled as piece_spelled
+from cpbpe.spelling import advised, counted, spelled
+from cpbpe.text.drawn import Lines, fitted, listed, shown
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
-from cpbpe.tools.vocabulary_file import Row
 from cpbpe.training.options import MEANINGS
 
 _MOST_CHARACTERS = 300
@@ -34,7 +30,6 @@ _PREFIXES = {
     "end": "a space is put at the end of a text",
     "none": "no space is put in front of a text",
 }
-_COLOURS = {"error": "31", "warning": "33", "note": "36"}
 
 
 def inspection_lines(
@@ -65,7 +60,7 @@ def inspection_lines(
         made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
     more = seen.vocab_size - seen.pieces
     made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
-    made.row("file", sized(seen.file_bytes))
+    made.row("file", f"{seen.file_bytes:,} bytes")
     made.row("fingerprint", seen.fingerprint)
     if seen.lossless is None:
         made.row("lossless", seen.undecided)
@@ -73,12 +68,12 @@ def inspection_lines(
         every = "every text comes back from its ids" if seen.lossless else "no, some texts do not come back:"
         made.row("lossless", every)
     for loss in seen.losses:
-        example, becomes = (quoted(text, loss.looks_alike) for text in (loss.example, loss.becomes))
-        made.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ")
+        quoted = ascii if loss.looks_alike else lambda text: shown(f"'{text}'")
+        made.text(f"{loss.reason} {quoted(loss.example)} becomes {quoted(loss.becomes)}.", "    - ", "      ")
     if seen.splitter is not None:
         made.title("how text is cut: the first of these that matches is a chunk")
         for part, meaning in explained(seen.splitter.pattern):
-            made.text(shown(part, spaces=True), "  ", "    ")
+            made.text(shown(part, spaces=True).replace("\\\\", "\\"), "  ", "    ")
             if meaning:
                 made.text(meaning, "      ", "      ")
     # 2. Special and added tokens.
@@ -140,7 +135,7 @@ def inspection_lines(
 
 def _setting(value: Any) -> str:
     if isinstance(value, bytes):
-        return sized(len(value))
+        return f"{len(value):,} bytes"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
@@ -175,34 +170,13 @@ def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bo
     return made.lines
 
 
-def piece_lines(found: Iterable[Row], columns: int | None) -> Iterator[str]:
+def piece_lines(
+    found: Iterable[tuple[int, str, float, str]], columns: int | None, spaces: bool = False
+) -> Iterator[str]:
     """Pieces as lines: id, type, score and piece. Without `columns`, lines are not cut."""
     for id, type, score, piece in found:
-        line = f"{id:>8}  {type:<12}  {score:>10g}  {piece_spelled(piece, None)}"
+        line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece, spaces)}"
         yield line if columns is None else fitted(line, columns)
-
-
-def lint_lines(report: Lint, name: str, columns: int = 100, colours: bool = False) -> list[str]:
-    """What is wrong with a model; `name` is what it is called."""
-    made = Lines(columns, colours)
-    made.title(shown(name))
-    for finding in report.findings:
-        severity = f"{finding.severity:<8}"
-        if colours:
-            severity = f"\x1b[{_COLOURS[finding.severity]}m{severity}\x1b[0m"
-        made.lines += ["", f"{severity}{finding.code}"]
-        made.text(f"{shown(finding.message)}.", " " * 8, " " * 8)
-        for text in finding.evidence:
-            made.text(shown(text), "        - ", " " * 10)
-        more = len(finding.ids) - len(finding.evidence)
-        if more > 0 and len(finding.evidence) == MOST_EVIDENCE:
-            made.lines.append(f"        - and {more:,} more, which --json lists")
-        made.text(f"{shown(finding.remedy)}.", "        > ", " " * 10)
-    counts = [counted(report.count(severity), severity) for severity in reversed(SEVERITIES)]
-    made.lines.append("")
-    total = f"{report.pieces:,} pieces, of which text can yield {report.reachable:,}"
-    made.paragraph(f"{', '.join(counts)}; {total}")
-    return made.lines
 
 
 # --- What settings mean ---------------------------------------------------------------------------

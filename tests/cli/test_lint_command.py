@@ -11,6 +11,7 @@ from cpbpe.cli import main
 from cpbpe.lint.usage import read_embeddings
 from tests.lint.test_findings import base, changed
 from tests.support import zoo
+from tests.support.drawings import WholePage
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,18 @@ def test_json_and_a_file_that_is_no_model(capsys: pytest.CaptureFixture[str]) ->
     assert "1 of the 256 BYTE pieces are missing" in missing["findings"][0]["message"]
     assert good == {"model": "good.model", **cpbpe.load("good.model").lint().to_dict()}
     assert capsys.readouterr().out == "written       new/report.json\n"
+
+
+def test_forms_by_the_name_of_the_file() -> None:
+    for ending in ("html", "json", "txt"):
+        assert main(["lint", "good.model", "bad.model", "--out", f"report.{ending}"]) == 1
+    page = WholePage(Path("report.html").read_text(encoding="utf-8"))
+    assert page.title == "good.model"
+    assert "bad.model" in page.text
+    assert {("note", "note"), ("error", "error")} <= set(page.marked)
+    reports = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    assert [report["model"] for report in reports] == ["good.model", "bad.model"]
+    assert Path("report.txt").read_text(encoding="utf-8").startswith("good.model\n")
 
 
 def safetensors(path: str, dtype: str, rows: "np.ndarray[tuple[int, ...], np.dtype[np.uint16]]") -> None:

@@ -3,10 +3,12 @@
 import re
 from html.parser import HTMLParser
 
-from cpbpe.text.drawn import CIRCLE, SIGNS
+from cpbpe.text.drawn import CIRCLE, SPACE
 
-_DRAWN = re.compile(f"‹(?:([0-9A-F]{{2}})|U\\+([0-9A-F]{{4,6}}))›|{CIRCLE}|(.)", re.DOTALL)
-_MEANT = {sign: character for character, sign in SIGNS.items()}
+_ESCAPE = re.compile(
+    rf"\\(?:x([0-9a-f]{{2}})|u([0-9a-f]{{4}})|U([0-9a-f]{{8}})|([ntr])|(\\))|({SPACE})|({CIRCLE})|(.)",
+    re.DOTALL,
+)
 ALLOWED = {
     "div": {"role", "aria-label", "dir", "style"},
     "span": {"style", "title"},
@@ -31,9 +33,15 @@ _STYLE = re.compile(r"[-a-zA-Z0-9:;.,() %]*")
 def unspelled(text: str) -> bytes:
     """The bytes that a text stands for."""
     data = b""
-    for byte, code, other in _DRAWN.findall(text):
-        data += bytes.fromhex(byte) if byte else chr(int(code, 16)).encode() if code else b""
-        data += _MEANT.get(other, other).encode()
+    for byte, short, long, letter, backslash, space, circle, other in _ESCAPE.findall(text):
+        if byte:
+            data += bytes((int(byte, 16),))
+        elif short or long:
+            data += chr(int(short or long, 16)).encode()
+        elif letter:
+            data += {"n": b"\n", "t": b"\t", "r": b"\r"}[letter]
+        elif not circle:
+            data += b"\\" if backslash else b" " if space else other.encode()
     return data
 
 
@@ -96,6 +104,45 @@ class Page(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         raise AssertionError(data)
+
+
+class WholePage(HTMLParser):
+    """A page or a part of one that needs nothing else, and in which nothing acts."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.text = ""
+        self.title = ""
+        self.marked: list[tuple[str, str]] = []
+        """The texts with a tone, such as the best number of a row, each after its tone."""
+        self._open: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in {"script", "link", "img", "iframe", "a", "base", "object", "form"}
+        given = dict(attrs)
+        assert not [name for name in given if name.startswith("on") or name in {"src", "href", "xlink:href"}]
+        if tag != "meta":
+            self._open.append((tag, given))
+        if "data-tone" in given:
+            self.marked.append((given["data-tone"] or "", ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        tag, given = self._open[-1] if self._open else ("", {})
+        if tag == "style":
+            assert "url(" not in data
+            assert "@import" not in data
+            return
+        self.text += data
+        if tag == "title" and len(self._open) == 3:  # (in the head; bars have titles, too)
+            self.title = data
+        if "data-tone" in given:
+            self.marked[-1] = self.marked[-1][0], data
 
 
 SGR = re.compile("\x1b\\[[0-9;]*m")
