@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 
 from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, load
-from cpbpe.cli.output import as_json, check_outputs, terminal, write_text
+from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
 from cpbpe.lazy import importing
 
 _DESCRIPTION = """\
-Show what is different between two models, of whatever kinds: pieces that were
-added, removed, moved to another id, rescored or retyped; settings; the shortest
-text whose tokens differ; and on a corpus, how many documents do.
+Show what is different between two models, of whatever kinds: whether ids that
+were stored mean the same; the shortest text whose tokens differ, and on a
+corpus, how many documents have other tokens or ids; pieces that were added,
+removed, moved to another id, rescored or retyped; and settings.
 """
 
 _EXAMPLES = """\
@@ -36,7 +37,7 @@ def parser() -> Parser:
     parser.add("--no-search", "do not look for a text whose tokens differ")
     parser.add("--limit N", "show this many pieces of a kind (default: 8)", default=8)
     parser.add("--json", "write JSON, with all pieces")
-    parser.add("--out -o FILE", OUT)
+    parser.add("--out -o FILE", f"{OUT}; .html and .json say the form")
     parser.add("--exit-code", "end with the exit code 1 if anything is different")
     parser.add("--quiet -q", "write nothing")
     add_reading(parser, "Parquet, Arrow, csv or tsv")
@@ -58,9 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     corpus = documents_of(arguments, files) if files else None
     difference = diff(first, second, corpus, search=not arguments.no_search)
     if not arguments.quiet:
-        columns = terminal(arguments.out)[0]
-        lines = (
-            [as_json(difference.to_dict())] if arguments.json else difference.lines(columns, arguments.limit)
-        )
-        write_text(arguments.out, (f"{line}\n" for line in lines))
+        form = form_of(arguments.out, "json" if arguments.json else None)
+        page = canvas(arguments.out, form)
+        difference.draw(page, (old, new), arguments.limit)
+        text = as_json(difference.to_dict()) + "\n" if form == "json" else page.document()
+        write_text(arguments.out, [text])
     return int(arguments.exit_code and bool(difference))

@@ -9,16 +9,17 @@ import json
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from cpbpe.corpus.documents import Documents
-from cpbpe.model.spec import ModelSpec
-from cpbpe.spelling import counted, sized
-from cpbpe.text.drawn import fitted, shown
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.spelling import advised, counted
+from cpbpe.text.drawn import shown
+from cpbpe.text.pages import Canvas, Drawn
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tools.compare import blocks
 from cpbpe.tools.differing_text import TextDifference, TwoModels, shortest_difference
@@ -87,12 +88,30 @@ class SettingChange:
 
 
 @dataclass(frozen=True)
+class StoredIds:
+    """What ids that were stored with the first model mean in the second."""
+
+    ids: int
+    """How many ids the first model has."""
+    invalid: tuple[int, ...]
+    """Those that are another token in the second model, or none."""
+    example: int | None
+    """One of these, of ordinary text if there is one; None if there are none."""
+    old: str
+    """The piece that it is in the first model."""
+    new: str | None
+    """The piece that it is in the second; None if it has no such id."""
+
+
+@dataclass(frozen=True)
 class CorpusDifference:
     """What is different on the user's documents."""
 
     documents: int
     different: int
     """How many documents have other tokens."""
+    other_ids: int
+    """How many documents have other ids: those, and the ones whose tokens have moved to other ids."""
     old_tokens: int
     new_tokens: int
     examples: tuple[str, ...]
@@ -105,7 +124,7 @@ class CorpusDifference:
 
 
 @dataclass(frozen=True, repr=False)
-class ModelDiff:
+class ModelDiff(Drawn):
     """What is different between two models: the result of `cpbpe.diff`.
 
     >>> import cpbpe
@@ -122,6 +141,8 @@ class ModelDiff:
     """Whether every text has the same tokens. True and False are certain; None: no difference was found."""
     same_ids: bool | None
     """The same for ids, which may differ although the tokens are the same."""
+    stored: StoredIds
+    """What ids that were stored with the first model mean in the second."""
     tried: int
     """How many texts were tried."""
     corpus: CorpusDifference | None
@@ -141,6 +162,7 @@ class ModelDiff:
         return {
             "same_tokens": self.same_tokens,
             "same_ids": self.same_ids,
+            "stored_ids": {"valid": not self.stored.invalid, **asdict(self.stored)},
             "tried": self.tried,
             "pieces": [{"kinds": change.kinds, **change.to_dict()} for change in self.pieces],
             "settings": [asdict(change) for change in self.settings],
@@ -152,12 +174,41 @@ class ModelDiff:
         """The same as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
 
-    def lines(self, columns: int = 100, most: int = MOST_SHOWN) -> list[str]:
-        """The report for a terminal of this width, with this many changes of each kind."""
-        return [fitted(line, columns) for line in _lines(self, most)]
+    def draw(self, on: Canvas, names: Sequence[str] = (), most: int = MOST_SHOWN) -> None:
+        """Draw the report, with the names of the models and this many changes of each kind.
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
+        It begins with what the difference means for ids that were stored, and for texts.
+        """
+        # 1. Stored ids, and the tokens of texts.
+        on.title("what is different")
+        for side, name in zip(("old", "new"), names, strict=False):
+            on.row(side, shown(name))
+        on.row("stored ids", _stored(self.stored))
+        on.row("texts", _texts(self))
+        if self.text is not None:
+            for side, tokens, ids in (
+                ("old", self.text.old_tokens, self.text.old_ids),
+                ("new", self.text.new_tokens, self.text.new_ids),
+            ):
+                pieces = " | ".join(shown(token, spaces=True) for token in tokens)
+                on.row(f"{side} tokens", f"{pieces}  {' '.join(map(str, ids))}")
+        if self.corpus is not None:
+            on.row("documents", _documents(self.corpus))
+            for example in self.corpus.examples:
+                on.text(shown(example), " " * 16 + "- ", " " * 18)
+        # 2. Pieces and settings.
+        for kind in KINDS:
+            if changes := self.of_kind(kind):
+                on.title(f"{counted(len(changes), 'piece')} {kind}")
+                for change in changes[:most]:
+                    on.text(f"'{shown(change.piece)}'  {_change(change, kind)}", "  ", "      ")
+                if len(changes) > most:
+                    where = advised("in of_kind()", "which --json lists")
+                    on.text(f"and {len(changes) - most:,} more, {where}")
+        if self.settings:
+            on.title("settings")
+        for setting in self.settings:
+            on.text(f"{setting.name}: {shown(setting.old)} → {shown(setting.new)}", "  ", "      ")
 
     def __repr__(self) -> str:
         counts = Counter(kind for change in self.pieces for kind in change.kinds)
@@ -211,7 +262,8 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     if corpus is not None and corpus.different:
         same = False
     moved = any(change.old and change.new and change.old.id != change.new.id for change in changes)
-    return ModelDiff(tuple(changes), tuple(settings), text, same, False if moved else same, tried, corpus)
+    stored, same_ids = _stored_ids(models), False if moved else same
+    return ModelDiff(tuple(changes), tuple(settings), text, same, same_ids, stored, tried, corpus)
 
 
 def _loaded(model: Model) -> Tokenizer:
@@ -220,6 +272,22 @@ def _loaded(model: Model) -> Tokenizer:
     if not isinstance(model, (str, os.PathLike)):
         raise TypeError(f"a model is a path or a Tokenizer, not {type(model).__name__}")
     return load(model)
+
+
+def _stored_ids(models: TwoModels) -> StoredIds:
+    """What the ids of the first model mean in the second."""
+    old, new = models.old, models.new
+    invalid = models.other_meanings()
+    if not invalid:
+        return StoredIds(len(old.vocab), (), None, "", None)
+
+    def ordinary(tok: Tokenizer, id: int) -> bool:
+        types = tok.vocab.types
+        return id < len(types) and bool(types[id] == PieceType.NORMAL)
+
+    # The example is ordinary text in both models, if there is one.
+    example = max(invalid, key=lambda id: (ordinary(old, id) + ordinary(new, id), -id))
+    return StoredIds(len(old.vocab), tuple(invalid), example, old.vocab[example], new.vocab.get(example))
 
 
 # --- Pieces ---------------------------------------------------------------------------------------
@@ -308,8 +376,8 @@ def _spelled(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bytes) and len(value) > 40:
-        return f"{sized(len(value))}, checksum {zlib.crc32(value):08x}"
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+        return f"{len(value):,} bytes, checksum {zlib.crc32(value):08x}"
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value) or "''"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -318,17 +386,18 @@ def _spelled(value: Any) -> str:
 
 def _corpus_difference(models: TwoModels, texts: Iterable[str | bytes]) -> CorpusDifference:
     """Count the documents, those that differ, and all tokens."""
-    documents = different = old = new = 0
+    documents = different = other_ids = old = new = 0
     examples: list[str] = []
     for block, _ in blocks(texts):
-        found = models.differing(block)
+        found, ids = models.compared(block)
         documents += len(block)
         different += int(found.sum())
+        other_ids += int(ids.sum())
         old += sum(models.old.count_batch(block, threads=1))
         new += sum(models.new.count_batch(block, threads=1))
         for place in np.flatnonzero(found)[: _EXAMPLES - len(examples)]:
             examples.append(_extract(models, block[place]))
-    return CorpusDifference(documents, different, old, new, tuple(examples))
+    return CorpusDifference(documents, different, other_ids, old, new, tuple(examples))
 
 
 def _extract(models: TwoModels, text: str) -> str:
@@ -339,46 +408,45 @@ def _extract(models: TwoModels, text: str) -> str:
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
 
 
-# --- Lines for a terminal -------------------------------------------------------------------------
+# --- In words -------------------------------------------------------------------------------------
 
 
-def _lines(result: ModelDiff, most: int) -> Iterator[str]:
-    # 1. The tokens of texts.
+def _stored(stored: StoredIds) -> str:
+    """Whether stored ids can be used with the second model."""
+    if stored.example is None:
+        return "are valid: every id of the old model means the same in the new one"
+    old = f"'{shown(stored.old, spaces=True)}'"
+    new = "no token" if stored.new is None else f"'{shown(stored.new, spaces=True)}'"
+    return (
+        f"are invalid: {len(stored.invalid):,} of {counted(stored.ids, 'id')} no longer mean the same; "
+        f"id {stored.example}, for example, was {old} and is {new} now"
+    )
+
+
+def _texts(result: ModelDiff) -> str:
+    """Whether texts have other tokens, whatever their ids."""
     if result.text is not None:
         kind = "the shortest" if result.text.proved else "a short"
-        yield f"{kind} text whose tokens differ: '{shown(result.text.text)}'"
-        sides = {
-            "old": (result.text.old_tokens, result.text.old_ids),
-            "new": (result.text.new_tokens, result.text.new_ids),
-        }
-        for side, (tokens, ids) in sides.items():
-            yield f"  {side}  {' | '.join(shown(token, spaces=True) for token in tokens)}  {list(ids)}"
-    elif result.same_tokens:
-        ids_too = "the same ids" if result.same_ids else "the same tokens, some with other ids"
-        yield f"every text has {ids_too}"
-    else:
-        yield f"no text was found whose tokens differ, of {result.tried:,} that were tried"
-    # 2. Pieces and settings.
-    for kind in KINDS:
-        changes = result.of_kind(kind)
-        if changes:
-            yield from ["", f"{counted(len(changes), 'piece')} {kind}"]
-            yield from (f"  '{shown(change.piece)}'  {_change(change, kind)}" for change in changes[:most])
-            if len(changes) > most:
-                yield f"  and {len(changes) - most:,} more, which --json lists"
-    if result.settings:
-        yield from ["", "settings"]
-    for setting in result.settings:
-        yield f"  {setting.name}: {shown(setting.old)} → {shown(setting.new)}"
-    # 3. Documents.
-    if corpus := result.corpus:
-        change = f" ({corpus.new_tokens / corpus.old_tokens - 1:+.2%})" if corpus.old_tokens else ""
-        yield ""
-        yield (
-            f"{corpus.different:,} of {counted(corpus.documents, 'document')} differ ({corpus.share:.2%}); "
-            f"{corpus.old_tokens:,} tokens → {corpus.new_tokens:,}{change}"
+        return f"some have other tokens; {kind} one is '{shown(result.text.text)}'"
+    if result.same_tokens:
+        return "every text has the same tokens" + (
+            " and the same ids" if result.same_ids else ", with other ids"
         )
-        yield from (f"  {shown(example)}" for example in corpus.examples)
+    if result.same_tokens is False:
+        return "some have other tokens"
+    if not result.tried:
+        return "whether some have other tokens was not looked for"
+    return f"none was found that has other tokens, of {result.tried:,} that were tried"
+
+
+def _documents(corpus: CorpusDifference) -> str:
+    """What is different on the user's documents."""
+    change = f" ({corpus.new_tokens / corpus.old_tokens - 1:+.2%})" if corpus.old_tokens else ""
+    return (
+        f"{corpus.different:,} of {corpus.documents:,} have other tokens ({corpus.share:.2%}), "
+        f"{corpus.other_ids:,} have other ids; "
+        f"{corpus.old_tokens:,} tokens → {corpus.new_tokens:,}{change}"
+    )
 
 
 def _change(change: PieceChange, kind: str) -> str:

@@ -52,28 +52,35 @@ class TwoModels:
     def __init__(self, old: Tokenizer, new: Tokenizer):
         self.old, self.new = old, new
         # Two tokens are the same if they have the same bytes, or both are the unknown one.
-        numbers: dict[bytes | None, int] = {}
+        numbers: dict[bytes | str | None, int] = {}
         self._old, self._new = (
-            np.array(
-                [
-                    numbers.setdefault(None if id == tok.unk_id else token, len(numbers))
-                    for id, token in enumerate(tok.vocab.token_bytes())
-                ],
-                np.int64,
-            )
+            np.array([numbers.setdefault(meaning, len(numbers)) for meaning in _meanings(tok)], np.int64)
             for tok in (old, new)
         )
 
-    def differing(self, texts: list[str]) -> NDArray[np.bool_]:
-        """Which texts have different tokens."""
+    def other_meanings(self) -> list[int]:
+        """The ids of the first model that are another token in the second, or none."""
+        new = np.full(len(self._old), -1)
+        new[: len(self._new)] = self._new[: len(self._old)]
+        changed = np.flatnonzero(self._old != new).tolist()
+        return [id for id in changed if self.old.vocab.get(id) is not None]
+
+    def compared(self, texts: list[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which texts have different tokens, and which have different ids."""
         one, other = self.old.encode_arrays(texts, threads=1), self.new.encode_arrays(texts, threads=1)
         first, second = np.diff(one.offsets), np.diff(other.offsets)
-        found: NDArray[np.bool_] = first != second
-        equal = np.repeat(~found, first), np.repeat(~found, second)
-        unequal = self._old[one.ids[equal[0]]] != self._new[other.ids[equal[1]]]
-        owners = np.repeat(np.flatnonzero(~found), first[~found])
-        found[owners[unequal]] = True
-        return found
+        tokens: NDArray[np.bool_] = first != second
+        alike = ~tokens
+        old, new = one.ids[np.repeat(alike, first)], other.ids[np.repeat(alike, second)]
+        owners = np.repeat(np.flatnonzero(alike), first[alike])
+        ids = tokens.copy()
+        tokens[owners[self._old[old] != self._new[new]]] = True
+        ids[owners[old != new]] = True
+        return tokens, ids | tokens
+
+    def differing(self, texts: list[str]) -> NDArray[np.bool_]:
+        """Which texts have different tokens."""
+        return self.compared(texts)[0]
 
     def differ(self, text: str) -> bool:
         """Whether a text has different tokens."""
@@ -91,6 +98,12 @@ class TwoModels:
             else:
                 tokens.append(tuple(tok.vocab[id] for id in ids[-1]))
         return TextDifference(text, ids[0], ids[1], tokens[0], tokens[1], proved)
+
+
+def _meanings(tok: Tokenizer) -> Iterator[bytes | str | None]:
+    """What each id stands for: bytes, or the name of a token that has none. None: unknown, or not in use."""
+    for id, token in enumerate(tok.vocab.token_bytes()):
+        yield None if id == tok.unk_id else token or tok.vocab.get(id)
 
 
 def shortest_difference(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cpbpe.cli import main
+from tests.support.drawings import WholePage
 from tests.tools.test_diff import small
 
 
@@ -20,10 +21,24 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "old.model", "new.model", "texts.txt", "--limit", "1"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("the shortest text whose tokens differ: 'bc'\n")
+    assert page.startswith("what is different\n  old           old.model\n  new           new.model\n")
+    assert "  stored ids    are valid: every id of the old model means the same" in page
+    assert "  texts         some have other tokens; the shortest one is 'bc'" in page
     assert "2 pieces added" in page
     assert "and 1 more, which --json lists" in page
-    assert "1 of 2 documents differ (50.00%)" in page
+    assert "1 of 2 have other tokens (50.00%), 1 have other ids" in page
+
+
+def test_forms_by_the_name_of_the_file() -> None:
+    given = ["diff", "old.model", "new.model", "texts.txt", "--limit", "1", "--no-search"]
+    for ending in ("html", "json", "txt"):
+        assert main([*given, "--out", f"diff.{ending}"]) == 0
+    page = WholePage(Path("diff.html").read_text(encoding="utf-8"))
+    assert page.title == "what is different"
+    assert "1 of 2 have other tokens" in page.text
+    assert "and 1 more, which --json lists" in page.text
+    assert len(json.loads(Path("diff.json").read_text(encoding="utf-8"))["pieces"]) == 2
+    assert Path("diff.txt").read_text(encoding="utf-8").startswith("what is different\n")
 
 
 def test_exit_codes_and_json(capsys: pytest.CaptureFixture[str]) -> None:

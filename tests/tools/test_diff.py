@@ -1,6 +1,7 @@
 """What is different between two models, against all texts of small alphabets, and setting by setting."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 
 import cpbpe
 from cpbpe import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Tokenizer
+from cpbpe.tools.diff import StoredIds
 from cpbpe.tools.differing_text import TwoModels, shortest_difference
 from tests.bytes.models import model as byte_level
-from tests.support import tiers
+from tests.support import tiers, zoo
 from tests.support.budget import quick
+from tests.support.drawings import WholePage
 from tests.support.tokenizers import tokenizer
 
 BASE = [
@@ -175,12 +178,48 @@ def test_a_corpus() -> None:
     assert found.examples == ("ab ab", "…" + "b" * 20 + "ab" + "c" * 18 + "…")
 
 
+def test_stored_ids_of_real_models() -> None:
+    """Version 3 of Mistral's model cuts texts as version 1 does, and no stored id means the same."""
+    v1, v2, v3 = (tokenizer(name, "core") for name in zoo.REAL[:3])
+    texts = ["the cat", "", "日本 🦙"]
+    found = cpbpe.diff(v1, v3, texts)
+    assert found.corpus is not None
+    assert (found.corpus.different, found.corpus.other_ids, found.corpus.share) == (0, 2, 0.0)
+    same = sum(v1.vocab[id] == v3.vocab[id] for id in range(32000))
+    assert len(found.stored.invalid) == 32000 - same == 31997
+    example = found.stored.example
+    assert example is not None
+    assert (found.stored.old, found.stored.new) == (v1.vocab[example], v3.vocab[example])
+    stored = str(found).splitlines()[1]
+    assert stored.startswith("  stored ids    are invalid: 31,997 of 32,000 ids no longer mean the same; id ")
+    assert re.search("^  texts +some have other tokens; a short one is", str(found), re.MULTILINE)
+    assert re.search(r"^  documents +0 of 3 have other tokens \(0.00%\), 2 have other ids", str(found), re.M)
+    assert found.to_dict()["stored_ids"]["valid"] is False
+    assert "are invalid: 31,997 of 32,000 ids" in WholePage(found.html()).text
+    # In version 3, some reserved tokens of version 2 have got a meaning.
+    renamed = [id for id in range(len(v2)) if v2.vocab[id] != v3.vocab[id]]
+    assert list(cpbpe.diff(v2, v3, search=False).stored.invalid) == renamed != []
+
+
+def test_stored_ids() -> None:
+    """Added pieces leave ids valid; ids that have gone, and the unknown piece under another name."""
+    one, other = small({"ab": -1}), small({"ab": -1, "bc": -2})
+    assert cpbpe.diff(one, other).stored == StoredIds(6, (), None, "", None)
+    assert "stored ids    are valid" in str(cpbpe.diff(one, other))
+    shorter = cpbpe.diff(other, one).stored
+    assert (shorter.invalid, shorter.old, shorter.new) == ((6,), "bc", None)
+    assert "id 6, for example, was 'bc' and is no token now" in " ".join(str(cpbpe.diff(other, one)).split())
+    pieces = [Piece(b"[UNK]", 0, PieceType.UNKNOWN), *BASE[1:]]
+    renamed = Tokenizer.from_spec(ModelSpec(Pieces.of(pieces), NormalizerSpec("identity")))
+    assert cpbpe.diff(small({}), renamed).stored.invalid == ()
+
+
 def test_forms() -> None:
     found = cpbpe.diff(small({"ab": -1, "bc\u202e": -2}), small({}), ["ab"])
     assert json.loads(found.to_json()) == json.loads(json.dumps(found.to_dict()))
     assert "\u202e" not in str(found)
     assert "2 removed" in repr(found)
-    assert "1 of 1 document differ (100.00%)" in str(found)
+    assert "1 of 1 have other tokens (100.00%), 1 have other ids" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -203,5 +242,5 @@ def test_nothing_to_find() -> None:
     found = cpbpe.diff(one, other)
     assert (found.same_tokens, found.text) == (None, None)
     assert found.tried > 100_000
-    assert "no text was found" in str(found)
+    assert "none was found that has other tokens" in str(found)
     assert shortest_difference(TwoModels(one, other), [])[0] is None
