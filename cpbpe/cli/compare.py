@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, load
-from cpbpe.cli.output import as_json, check_outputs, terminal, write_text
+from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Compare what the same texts cost with several models: tokens for each byte,
-character and word, the price beside English, the share of bytes, how evenly
-tokens are used, and the time. Also what JSON, YAML and other formats cost for
-the same data, numbers of 1 to 12 digits, and indented code.
+character and word, the price beside English (with --base), the share of bytes,
+how evenly tokens are used, and the time. Also what JSON, YAML and other formats
+cost for the same data, numbers of 1 to 12 digits, and indented code.
 
 A model is whatever cpbpe loads (.model, tokenizer.json, .gguf, .tiktoken, a
 folder with one of these), or an encoding of another library, if that is
@@ -32,7 +32,8 @@ Texts with the same name are one text.
 
 _EXAMPLES = """\
 examples:
-  cpbpe compare llama.model mistral.model en=manual.en.txt de=manual.de.txt
+  cpbpe compare llama.model mistral.model en=manual.en.txt de=manual.de.txt \\
+    --base en
   cpbpe compare tokenizer.json tiktoken:o200k_base 'texts/*.txt' -o costs.html
   cpbpe compare tokenizer.model data.jsonl --format csv > costs.csv
 """
@@ -73,7 +74,11 @@ def parser() -> Parser:
     parser.section("what to compare")
     parser.add("--model [NAME=]FILE", "a model, whatever it is called", action="append", default=[])
     parser.add("--text [NAME=]FILE", "a text, likewise", action="append", default=[])
-    parser.add("--base NAME", "the text that prices are relative to (default: en, if it is there)")
+    parser.add(
+        "--base NAME",
+        "the texts say the same in several languages, and prices are relative to this one (default: "
+        "no prices)",
+    )
     parser.add("--no-probes", "without formats of data, numbers and indentation")
     parser.add("--rounds N", "how often to take the time; 0: not (default: 3)", default=3)
     add_reading(parser, "Parquet, Arrow, csv or tsv")
@@ -81,9 +86,8 @@ def parser() -> Parser:
     parser.section("how")
     parser.add(
         "--format FORMAT",
-        "table, json, csv or html (default: table)",
+        "table, json, csv or html (default: what the name of the file says, or table)",
         type=OneOf(_FORMATS),
-        default="table",
     )
     parser.add("--out -o FILE", f"{OUT}; .html, .json and .csv say the format")
     return parser
@@ -227,17 +231,11 @@ def _name_of(text: _Named) -> str:
 
 
 def _write(arguments: argparse.Namespace, comparison: Comparison) -> None:
-    form = arguments.format
-    if form == "table" and arguments.out is not None:
-        form = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}.get(
-            os.path.splitext(arguments.out)[1], form
-        )
-    if form == "json":
-        text = as_json(comparison.to_dict()) + "\n"
-    elif form == "csv":
-        text = comparison.to_csv()
-    elif form == "html":
-        text = comparison.html()
+    form = form_of(arguments.out, arguments.format)
+    if form in ("json", "csv"):
+        text = as_json(comparison.to_dict()) + "\n" if form == "json" else comparison.to_csv()
     else:
-        text = "\n".join(comparison.lines(terminal(arguments.out)[0])) + "\n"
+        page = canvas(arguments.out, form)
+        comparison.draw(page)
+        text = page.document()
     write_text(arguments.out, [text])

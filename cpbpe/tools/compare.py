@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.corpus.documents import Documents
+from cpbpe.text.scripts import ranges
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.compared_models import BYTE, UNKNOWN, LoadedModel, loaded_model, name_of
 from cpbpe.tools.comparison import Cell, ComparedModel, ComparedText, Comparison, Probed
@@ -29,8 +31,6 @@ CHECKED_BYTES = 1_000_000
 """About this much of each text, from its beginning, is decoded again and timed."""
 BLOCK_BYTES = 4_000_000
 """About this much text is encoded at once."""
-ENGLISH = ("en", "eng", "english", "en_US", "en-US")
-"""Prices are relative to a text with one of these names, unless `base` names another."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 EXAMPLE = 12
 """This many tokens of a probe are shown."""
@@ -52,8 +52,8 @@ def compare(
     `models`: paths of whatever `load` takes, tokenizers, and encodings of other libraries, such as
     "tiktoken:cl100k_base", "tokenizers:tokenizer.json" or "sentencepiece:unigram.model"; a mapping gives
     them names. `texts`: paths of files and folders, of the kinds that `train` takes; or a mapping of names,
-    such as languages, to a text, to several texts, or to a `Path`. If the texts say the same in several
-    languages, prices are relative to the text `base`; by default to the one called "en". `rounds`: how often
+    such as languages, to a text, to several texts, or to a `Path`. `base`: if the texts say the same in
+    several languages, the one that prices are relative to; otherwise there are no prices. `rounds`: how often
     encoding is timed, 0 for not at all. `probe`: whether the same data in several formats, numbers and
     indented code are compared, too.
 
@@ -74,8 +74,6 @@ def compare(
         raise ValueError(f"base must be one of the texts ({', '.join(map(repr, named))}), not {base!r}")
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
         raise ValueError(f"rounds must be a number, 0 or more, not {rounds!r}")
-    if base is None:
-        base = next((name for name in ENGLISH if name in named), None)
     # 2. Every text with every model.
     compared: list[ComparedText] = []
     cells: list[Cell] = []
@@ -214,7 +212,32 @@ def _counted(
         characters += sum(map(len, block))
         words += sum(len(text.split()) for text in block)
     cells = [tally.cell(name, len(sample)) for tally in tallies]
-    return ComparedText(name, documents, size, characters, words, replaced), cells, sample
+    return ComparedText(name, documents, size, characters, words, spaced(sample), replaced), cells, sample
+
+
+def spaced(texts: Iterable[str]) -> bool:
+    """Whether there are spaces between the words of texts: a tenth of the letters may be of other scripts.
+
+    >>> spaced(["two words"]), spaced(["こんにちは"]), spaced(["한국어 단어"])
+    (True, False, True)
+    """
+    unspaced = letters = 0
+    for text in texts:
+        if not text.isascii():
+            unspaced += sum(map(len, _unspaced().findall(text)))
+        letters += sum(map(str.isalpha, text))
+    return 10 * unspaced <= letters
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """Runs of characters of the scripts that write no spaces between words."""
+    parts = (
+        f"{re.escape(chr(first))}-{re.escape(chr(last))}"
+        for first, last, name in zip(*ranges(), strict=True)
+        if name in ("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar")
+    )
+    return re.compile(f"[{''.join(parts)}]+")
 
 
 def blocks(texts: Iterable[str | bytes]) -> Iterator[tuple[list[str], int]]:

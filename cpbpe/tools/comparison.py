@@ -1,7 +1,4 @@
-"""The result of `cpbpe.compare`: its numbers, and how they are shown in a terminal and in a browser.
-
-The page is one file that needs nothing else: no script, no font, no request.
-"""
+"""The result of `cpbpe.compare`: its numbers, and how they are shown in a terminal and in a browser."""
 
 from __future__ import annotations
 
@@ -9,11 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from itertools import zip_longest
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from cpbpe.spelling import counted
-from cpbpe.text.drawn import Lines, html_table, shown
+from cpbpe.spelling import counted, listed
+from cpbpe.text.drawn import SYMBOLS, Marks, shown
+from cpbpe.text.pages import COLOURS, Canvas, Drawn, Page, svg, svg_text
 
 GROUPS = {
     "formats": ("The same ten records in several formats: tokens", "JSON", "JSON"),
@@ -21,6 +19,8 @@ GROUPS = {
     "indentation": ("A function of 12 lines, indented in several ways: tokens", "none", "no indentation"),
 }
 """The groups of probes: a title, the probe that the others are relative to, and what to call that one."""
+_MANY = 0.05
+"""From this share on, tokens that are bytes or unknown are named among the findings."""
 _COLUMNS = (
     *("model", "text", "tokens", "bytes", "characters", "words"),
     *("tokens_per_byte", "tokens_per_character", "tokens_per_word", "price", "byte_tokens", "byte_share"),
@@ -51,7 +51,9 @@ class ComparedText:
     bytes: int
     characters: int
     words: int
-    """Runs of characters that are not white space. In scripts without spaces they mean nothing."""
+    """Runs of characters that are not white space."""
+    spaced: bool
+    """Whether these are words. They are not in Chinese, Japanese, Thai, Lao, Khmer and Burmese."""
     replaced: int = 0
     """Documents that were not valid Unicode. They were read with U+FFFD in the place of what is wrong."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -95,11 +97,11 @@ class Probed:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Drawn):
     """What texts cost with several models: the result of `cpbpe.compare`.
 
     >>> import cpbpe
-    >>> found = cpbpe.compare("tokenizer.model", {"en": "good morning", "de": "guten Morgen"})
+    >>> found = cpbpe.compare("tokenizer.model", {"en": "good morning", "de": "guten Morgen"}, base="en")
     >>> found
     <cpbpe.Comparison: 1 model, 2 texts>
     >>> found["tokenizer.model", "de"].tokens, found.price("tokenizer.model", "de")
@@ -112,7 +114,7 @@ class Comparison:
     """Every text with every model, text by text."""
     probes: tuple[Probed, ...]
     base: str | None
-    """The text that prices are relative to."""
+    """The text that prices are relative to; None if the texts do not say the same."""
 
     def __getitem__(self, key: tuple[str, str]) -> Cell:
         """The cell of a model and a text, by their names."""
@@ -131,7 +133,7 @@ class Comparison:
     def price(self, model: str, text: str) -> float | None:
         """The tokens of a text, divided by those of the base. None without a base, or if it is empty."""
         base = self[model, self.base].tokens if self.base is not None else 0
-        return self[model, text].tokens / base if base else None
+        return _ratio(self[model, text].tokens, base)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each cell, with everything that is derived from it, and the model's speed."""
@@ -143,6 +145,8 @@ class Comparison:
                 whole: int = getattr(text, name)
                 row[name] = whole
                 row[f"tokens_per_{name[:-1]}"] = cell.tokens / whole if whole else None
+            if not text.spaced:
+                row["tokens_per_word"] = None
             row["byte_share"] = cell.byte_tokens / cell.tokens if cell.tokens else None
             row["price"] = self.price(cell.model, cell.text)
             row["megabytes_per_second"] = speeds[cell.model]
@@ -177,28 +181,36 @@ class Comparison:
             )
         return out.getvalue()
 
-    def html(self) -> str:
-        """A page with tables and plots, in one file that needs nothing else."""
-        names = ", ".join(model.name for model in self.models)
-        return _PAGE.format(title=escape(f"{names}: what texts cost"), body=self._repr_html_())
-
-    def _repr_html_(self) -> str:
-        return f'<div class="cpbpe"><style>{_STYLE}</style>{"".join(_html(self))}</div>'
-
-    def lines(self, columns: int = 100) -> list[str]:
-        """The report for a terminal of this width."""
-        made = Lines(columns)
-        made.table(_models(self))
-        for section in _sections(self):
-            made.title(section.title + (f", and × {shown(section.called)}" if section.relative else ""))
-            made.table(section.table(self))
+    def draw(self, on: Canvas) -> None:
+        """Draw the report: first what was found, then every number."""
+        names = [shown(model.name) for model in self.models]
+        # 1. What was found.
+        on.title(f"What texts cost with {listed(names)}")
+        for finding in _findings(self):
+            on.text(finding, "  - ", "    ")
         for title, rows in _losses(self):
-            made.title(title)
-            made.table(rows)
-        return made.lines
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
+            on.title(title)
+            on.table(rows)
+        # 2. The models.
+        legend = f": {SYMBOLS['best']} is the best number of a row, {SYMBOLS['worst']} the worst"
+        on.title(f"Models{legend if len(names) > 1 else ''}")
+        speeds = [model.megabytes_per_second for model in self.models]
+        on.table(_models(self), {(1 + place, 3): tone for place, tone in _toned(speeds, ".3g", MORE).items()})
+        if isinstance(on, Page):
+            on.figure(_legend(names))
+        # 3. The numbers.
+        for section in _sections(self):
+            relative = section.relative
+            on.title(section.title + (f", and × {shown(section.called)}" if relative else ""))
+            if section.note:
+                on.text(section.note, "", "")
+            on.table(section.table(self), section.marks())
+            if isinstance(on, Page):
+                on.figure(_bars(section.rows, names, section.form, section.title))
+                if relative:
+                    title = f"{section.title}, for each of “{shown(section.called)}”"
+                    on.title(title)
+                    on.figure(_bars(relative, names, ".2f", title))
 
     def __repr__(self) -> str:
         return f"<cpbpe.Comparison: {counted(len(self.models), 'model')}, {counted(len(self.texts), 'text')}>"
@@ -210,6 +222,10 @@ Rows = dict[str, list["float | None"]]
 """A number for each model, by what stands in front of the row."""
 
 
+FEWER, MORE = -1, 1
+"""Which numbers are better."""
+
+
 class _Section(NamedTuple):
     """Numbers that are shown together, for texts or for probes."""
 
@@ -219,6 +235,8 @@ class _Section(NamedTuple):
     form: str
     """How the numbers are written."""
     rows: Rows
+    better: int = 0
+    """FEWER or MORE; 0 if neither is better."""
     base: str | None = None
     """The row that the others are relative to."""
     called: str = ""
@@ -226,12 +244,12 @@ class _Section(NamedTuple):
 
     @property
     def relative(self) -> Rows:
-        """All numbers, divided by those of the base; none without a base."""
+        """All numbers, divided by those of the base; none if there is no base, or nothing else."""
         base = self.rows.get(self.base or "", [])
         return {
             label: [_ratio(value, one) for value, one in zip(values, base, strict=True)]
             for label, values in self.rows.items()
-            if base
+            if base and len(self.rows) > 1
         }
 
     def table(self, comparison: Comparison) -> list[list[str]]:
@@ -240,9 +258,34 @@ class _Section(NamedTuple):
         table = [["", *(model.name for model in comparison.models)]]
         for label, values in self.rows.items():
             cells = [_number(value, self.form) for value in values]
-            ratios = [f"  {_number(ratio, '.2f')} ×" for ratio in relative.get(label, ())]
-            table.append([label, *map("".join, zip_longest(cells, ratios, fillvalue=""))])
+            if relative:
+                signs = ["–" if ratio is None else f"{ratio:.2f} ×" for ratio in relative[label]]
+                cells = [f"{cell}{sign:>8}" for cell, sign in zip(cells, signs, strict=True)]
+            table.append([label, *cells])
         return table
+
+    def marks(self) -> Marks:
+        """The best and the worst number of each row."""
+        return {
+            (row, 1 + place): tone
+            for row, values in enumerate(self.rows.values(), 1)
+            for place, tone in _toned(values, self.form, self.better).items()
+        }
+
+
+def _toned(values: Sequence[float | None], form: str, better: int) -> dict[int, str]:
+    """Which of some numbers are the best and the worst; none if they are written alike.
+
+    >>> _toned([3, None, 5, 3], ".0f", FEWER), _toned([1.001, 1.002], ".2f", MORE)
+    ({0: 'best', 2: 'worst', 3: 'best'}, {})
+    """
+    known = sorted((value for value in values if value is not None), reverse=better == MORE)
+    if not better or not known:
+        return {}
+    best, worst = _number(known[0], form), _number(known[-1], form)
+    tones = {best: "best", worst: "worst"} if best != worst else {}
+    written = {place: _number(value, form) for place, value in enumerate(values)}
+    return {place: tones[text] for place, text in written.items() if text in tones}
 
 
 def _number(value: float | None, form: str) -> str:
@@ -251,6 +294,40 @@ def _number(value: float | None, form: str) -> str:
 
 def _ratio(part: float | None, whole: float | None) -> float | None:
     return part / whole if whole and part is not None else None
+
+
+def _findings(comparison: Comparison) -> Iterator[str]:
+    """What the numbers say, in sentences."""
+    names = [model.name for model in comparison.models]
+    cells = comparison.cells
+    # 1. Tokens of all texts. (Every model has encoded the same ones.)
+    totals = [(sum(cell.tokens for cell in cells if cell.model == name), shown(name)) for name in names]
+    (fewest, best), (most, worst) = min(totals, key=itemgetter(0)), max(totals, key=itemgetter(0))
+    if fewest < most:
+        more = f", {most / fewest - 1:.1%} more" if fewest else ""
+        yield f"fewest tokens: {best}, {fewest:,} for all texts; most: {worst}, {most:,}{more}"
+    elif len(names) > 1:
+        yield f"all models need the same number of tokens, {fewest:,}"
+    # 2. The text with the highest price.
+    prices = [(comparison.price(cell.model, cell.text) or 0, cell) for cell in cells]
+    highest, dearest = max(prices, key=itemgetter(0))
+    if highest > 1:
+        each = [
+            f"{price:.2f} × with {shown(cell.model)}" for price, cell in prices if cell.text == dearest.text
+        ]
+        yield f"most expensive: {shown(dearest.text)}, beside {shown(comparison.base or '')} {listed(each)}"
+    # 3. Bytes and unknown characters, where there are many.
+    for what in ("byte_tokens", "unknown_tokens"):
+        shares = [(_ratio(getattr(cell, what), cell.tokens) or 0, cell) for cell in cells]
+        share, cell = max(shares, key=itemgetter(0))
+        if share >= _MANY:
+            are = "bytes or parts of characters" if what == "byte_tokens" else "unknown characters"
+            yield f"{share:.1%} of the tokens of {shown(cell.text)} with {shown(cell.model)} are {are}"
+    # 4. Time.
+    speeds = [(model.megabytes_per_second or 0, shown(model.name)) for model in comparison.models]
+    (fast, first), (slow, last) = max(speeds), min(speeds)
+    if slow < fast:
+        yield f"fastest: {first}, {fast:.3g} MB/s; slowest: {last}, {slow:.3g} MB/s"
 
 
 def _sections(comparison: Comparison) -> Iterator[_Section]:
@@ -264,18 +341,19 @@ def _sections(comparison: Comparison) -> Iterator[_Section]:
 
     # 1. The texts.
     base = comparison.base
-    yield _Section("Tokens", "", ",.0f", by_text(lambda cell, _: cell.tokens), base, base or "")
+    yield _Section("Tokens", "", ",.0f", by_text(lambda cell, _: cell.tokens), FEWER, base, base or "")
     characters = by_text(lambda cell, text: _ratio(text.characters, cell.tokens))
-    yield _Section("Characters for each token", "", ".2f", characters)
-    note = "A word is a run of characters that are not white space. Without spaces, this says nothing."
-    words = by_text(lambda cell, text: _ratio(cell.tokens, text.words))
-    yield _Section("Tokens for each word", note, ".2f", words)
+    yield _Section("Characters for each token", "", ".2f", characters, MORE)
+    note = "A word is what stands between spaces. A – stands for languages without spaces between words."
+    words = by_text(lambda cell, text: _ratio(cell.tokens, text.words) if text.spaced else None)
+    note = "" if all(text.spaced for text in comparison.texts) else note
+    yield _Section("Tokens for each word", note, ".2f", words, FEWER)
     if any(cell.byte_tokens for cell in comparison.cells):
         parts = by_text(lambda cell, _: _ratio(cell.byte_tokens, cell.tokens))
-        yield _Section("Tokens that are bytes or parts of characters", "", ".2%", parts)
+        yield _Section("Tokens that are bytes or parts of characters", "", ".2%", parts, FEWER)
     if any(cell.unknown_tokens for cell in comparison.cells):
         unknown = by_text(lambda cell, _: _ratio(cell.unknown_tokens, cell.tokens))
-        yield _Section("Tokens for unknown characters", "", ".2%", unknown)
+        yield _Section("Tokens for unknown characters", "", ".2%", unknown, FEWER)
     note = "How evenly ids are used: 1 if all are equally frequent (of order 2.5)."
     yield _Section("Rényi efficiency", note, ".3f", by_text(lambda cell, _: cell.renyi_efficiency))
     # 2. The probes.
@@ -285,7 +363,8 @@ def _sections(comparison: Comparison) -> Iterator[_Section]:
             if probe.group == group:
                 rows.setdefault(probe.name, []).append(probe.tokens)
         if rows:
-            yield _Section(title, "", ".2f" if base is None else ",.0f", rows, base, called)
+            form = ".2f" if base is None else ",.0f"
+            yield _Section(title, "", form, rows, FEWER, base, called)
 
 
 def _models(comparison: Comparison) -> list[list[str]]:
@@ -309,72 +388,8 @@ def _losses(comparison: Comparison) -> Iterator[tuple[str, list[list[str]]]]:
         yield "Not valid Unicode, read with U+FFFD", [["text", "documents"], *rows]
 
 
-# --- HTML -----------------------------------------------------------------------------------------
-
-_STYLE = """
-.cpbpe{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}
-.cpbpe h1{font-size:1.5rem;margin:0 0 .5rem}
-.cpbpe h2{font-size:1.1rem;margin:2rem 0 .5rem}
-.cpbpe .wide{overflow-x:auto}
-.cpbpe table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-.cpbpe th,.cpbpe td{padding:.25rem .75rem;text-align:right;border-bottom:1px solid #8884;white-space:nowrap}
-.cpbpe th:first-child,.cpbpe td:first-child{text-align:left;padding-left:0}
-.cpbpe thead th{border-bottom:2px solid #888a}
-.cpbpe svg[role]{max-width:100%;height:auto;display:block;margin:1rem 0}
-.cpbpe svg text{font:12px system-ui,sans-serif;fill:currentColor}
-.cpbpe .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;padding:0;margin:1rem 0}
-.cpbpe p{max-width:45rem}
-""".strip().replace("\n", "")
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>body{{margin:0}}</style>
-</head>
-<body>
-<main>{body}</main>
-</body>
-</html>
-"""
-
-
-def _html(comparison: Comparison) -> Iterator[str]:
-    """The models, what is lost, and each section as a table and as bars."""
-    names = [shown(model.name) for model in comparison.models]
-    yield f"<h1>What texts cost</h1>{_table(_models(comparison))}"
-    items = (
-        f'<li><svg width="12" height="12" aria-hidden="true"><rect width="12" height="12" rx="2" '
-        f'fill="{_COLOURS[number % len(_COLOURS)]}"/></svg> {escape(name)}</li>'
-        for number, name in enumerate(names)
-    )
-    yield f'<ul class="legend">{"".join(items)}</ul>'
-    for title, rows in _losses(comparison):
-        yield f"<h2>{escape(title)}</h2>{_table(rows)}"
-    for section in _sections(comparison):
-        yield f"<h2>{escape(section.title)}</h2>"
-        if section.note:
-            yield f"<p>{escape(section.note)}</p>"
-        yield _table(section.table(comparison)) + _bars(section.rows, names, section.form, section.title)
-        if section.relative:
-            title = f"{section.title}, for each of “{shown(section.called)}”"
-            yield f"<h2>{escape(title)}</h2>{_bars(section.relative, names, '.2f', title)}"
-
-
-def _table(rows: list[list[str]]) -> str:
-    head, *others = ([escape(shown(cell)) for cell in row] for row in rows)
-    table = html_table(head, others, ' dir="auto"')
-    return f'<div class="wide" tabindex="0">{table}</div>'
-
-
 # --- Bars as SVG ----------------------------------------------------------------------------------
 
-_COLOURS = ("#3b6fb6", "#c8553d", "#4f8a3c", "#8a63b3", "#b07d12", "#2a8c8c", "#b34a83", "#6b6b6b")
-"""A colour for each model; after the last, they repeat. Each is visible on white and on black."""
 _BAR = 14
 _GAP = 10
 _LABEL = 18
@@ -382,6 +397,16 @@ _LABEL = 18
 _VALUE = 78
 _WIDTH = 420
 """Wide enough for a screen, and narrow enough that a telephone hardly has to shrink the letters."""
+
+
+def _legend(models: Sequence[str]) -> str:
+    """The colours of the models."""
+    items = (
+        f'<li><svg width="12" height="12" aria-hidden="true"><rect width="12" height="12" rx="2" '
+        f'fill="{COLOURS[number % len(COLOURS)]}"/></svg> {escape(name)}</li>'
+        for number, name in enumerate(models)
+    )
+    return f'<ul class="legend">{"".join(items)}</ul>'
 
 
 def _bars(rows: Rows, models: Sequence[str], form: str, title: str) -> str:
@@ -394,7 +419,7 @@ def _bars(rows: Rows, models: Sequence[str], form: str, title: str) -> str:
     parts: list[str] = []
     top = 0
     for label, values in ((shown(label), values) for label, values in rows.items()):
-        parts.append(_text(0, top + _LABEL - 6, label))
+        parts.append(svg_text(0, top + _LABEL - 6, label))
         top += _LABEL
         for number, value in enumerate(values):
             y = top + number * _BAR
@@ -403,16 +428,8 @@ def _bars(rows: Rows, models: Sequence[str], form: str, title: str) -> str:
                 name = escape(f"{label}, {models[number]}: {format(value, form)}")
                 parts.append(
                     f'<rect x="0" y="{y + 1}" width="{length:.1f}" height="{_BAR - 2}" rx="2" '
-                    f'fill="{_COLOURS[number % len(_COLOURS)]}"><title>{name}</title></rect>'
+                    f'fill="{COLOURS[number % len(COLOURS)]}"><title>{name}</title></rect>'
                 )
-                parts.append(_text(length + 6, y + _BAR - 3, format(value, form)))
+                parts.append(svg_text(length + 6, y + _BAR - 3, format(value, form)))
         top += len(values) * _BAR + _GAP
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {max(top, 1)}" role="img" aria-label="{escape(title)}" '
-        f'width="{_WIDTH}" height="{max(top, 1)}">{"".join(parts)}</svg>'
-    )
-
-
-def _text(x: float, y: float, text: str) -> str:
-    cut = text if len(text) <= 48 else f"{text[:47]}…"
-    return f'<text x="{x:.1f}" y="{y:.1f}">{escape(cut)}</text>'
+    return svg(_WIDTH, max(top, 1), title, parts)

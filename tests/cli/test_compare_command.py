@@ -29,9 +29,10 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "a.model", "folder", "en=manual.txt", "de=handbuch.txt", "--rounds", "1"]) == 0
+    given = ["compare", "a.model", "folder", "en=manual.txt", "de=handbuch.txt", "--rounds", "1"]
+    assert main([*given, "--base", "en"]) == 0
     page = capsys.readouterr().out
-    assert page.startswith("model ")
+    assert page.startswith("What texts cost with a.model and folder\n  - all models need the same")
     assert "Tokens, and × en" in page
     assert "Tokens for each word" in page
     assert "JSON, indented" in page
@@ -50,7 +51,7 @@ def test_the_other_forms(capsys: pytest.CaptureFixture[str]) -> None:
         ("html", "<!doctype html>"),
         ("json", "{"),
         ("csv", "model,text"),
-        ("txt", "model "),
+        ("txt", "What texts cost with a.model\n"),
     ):
         assert main([*given, "--out", f"new/out.{ending}"]) == 0
         assert Path(f"new/out.{ending}").read_text(encoding="utf-8").startswith(begins)
@@ -76,7 +77,6 @@ def test_names(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["compare", "old=a.model", "new=folder", "en=manual.txt", "de=handbuch.txt", "en=data.jsonl"]
     assert main([*given, "--field", "body", "--rounds", "0", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["base"] == "en"
     assert [model["name"] for model in found["models"]] == ["old", "new"]
     assert [(text["name"], text["documents"]) for text in found["texts"]] == [("en", 4), ("de", 2)]
     assert is_model("tekken_240911.json")

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,11 @@ import pytest
 import tokenizers
 
 import cpbpe
-from cpbpe.tools.compare import BLOCK_BYTES, CHECKED_BYTES, FIELDS, RECORDS, formats, probes
+from cpbpe.text.drawn import shown
+from cpbpe.tools.compare import BLOCK_BYTES, CHECKED_BYTES, FIELDS, RECORDS, formats, probes, spaced
 from tests.bytes.models import model as byte_level
 from tests.support import corpus, zoo
+from tests.support.drawings import SGR, WholePage, without_colours
 from tests.support.tokenizers import tokenizer
 
 TEXTS = {
@@ -34,8 +35,7 @@ def models(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_against_counts(models: dict[str, Any]) -> None:
-    found = cpbpe.compare(models, TEXTS, rounds=0)
-    assert found.base == "en"
+    found = cpbpe.compare(models, TEXTS, base="en", rounds=0)
     assert [model.megabytes_per_second for model in found.models] == [None] * 3
     for name, tok in (("file", tokenizer("llama", "core")), ("bytes", models["bytes"])):
         for text, documents in TEXTS.items():
@@ -205,22 +205,7 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert [text.name for text in found.texts] == ["a/text.txt", "b/text.txt", "en"]
     assert found.text("a/text.txt").documents == 2
-    assert (found.base, found.probes) == ("en", ())
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.data: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        self.data.append(data)
+    assert (found.base, found.probes) == (None, ())
 
 
 def test_files_that_are_left_out(models: dict[str, Any], tmp_path: Path) -> None:
@@ -246,12 +231,9 @@ def test_forms_of_the_result(models: dict[str, Any]) -> None:
     assert len(rows) == len(found.cells) + len(found.probes)
     speeds = {model.name: str(model.megabytes_per_second) for model in found.models}
     assert [row["megabytes_per_second"] for row in rows[:4]] == [speeds[cell.model] for cell in found.cells]
-    page = Tags()
-    page.feed(found.html())
-    page.close()
-    assert not {"script", "link", "img", "iframe", "a"} & set(page.tags)
-    assert not [name for name, value in page.attributes if name.startswith("on") or name in {"src", "href"}]
-    assert any("<script>alert(1)</script>‹U+202E›" in data for data in page.data)
+    page = WholePage(found.html())
+    assert page.title == f"What texts cost with {shown(nasty)} and b"
+    assert "<script>alert(1)</script>\\u202e" in page.text
     assert found._repr_html_() in found.html()
     text = str(found)
     assert "\u202e" not in text
@@ -260,6 +242,68 @@ def test_forms_of_the_result(models: dict[str, Any]) -> None:
         found["b", "nothing"]
     with pytest.raises(KeyError):
         found.text("nothing")
+
+
+def test_findings_and_marks(models: dict[str, Any]) -> None:
+    """What was found comes first; the best and the worst are marked, with colours and without."""
+    texts = {"en": ["the cat sat", "on the mat"], "ja": ["日本語です。"], "th": "สวัสดีครับ"}
+    given = {"long": models["file"], "bytes": models["bytes"]}
+    found = cpbpe.compare(given, texts, rounds=0, probe=False)
+    tokens = {name: sum(found[name, text].tokens for text in texts) for name in given}
+    (fewest, best), (most, worst) = sorted((count, name) for name, count in tokens.items())
+    lines = found.lines()
+    sentence = f"  - fewest tokens: {best}, {fewest:,} for all texts; most: {worst}, {most:,}, "
+    assert (lines[0], lines[1].startswith(sentence)) == ("What texts cost with long and bytes", True)
+    row = next(line for line in lines if line.startswith("en "))
+    one, other = (found[name, "en"].tokens for name in given)
+    first, second = ("▲", "▽") if one < other else ("▽", "▲")
+    assert re.fullmatch(rf"en +{one} {first} +{other} {second}", row)
+    coloured = found.lines(colours=True)
+    assert [SGR.sub("", line) for line in coloured] == lines
+    assert any(f"\x1b[32m{min(one, other)} ▲\x1b[0m" in line for line in coloured)
+    marked = WholePage(found.html()).marked
+    assert ("best", f"{min(one, other)} ▲") in marked
+    assert ("worst", f"{max(one, other)} ▽") in marked
+    assert "▲" not in str(cpbpe.compare({"m": models["file"]}, texts, rounds=0))
+    assert without_colours("\n".join(coloured)) == "\n".join(lines)
+
+
+def test_prices_need_a_base(models: dict[str, Any]) -> None:
+    """Texts that may say different things are not compared, whatever they are called."""
+    texts = {"en": "the cat sat", "de": "die Katze sitzt auf der Matte"}
+    found = cpbpe.compare(models["file"], texts, rounds=0, probe=False)
+    assert (found.base, found.price("own.model", "de")) == (None, None)
+    assert [row["price"] for row in found.rows()] == [None, None]
+    assert "×" not in str(found)
+    priced = cpbpe.compare(models["file"], texts, base="en", rounds=0, probe=False)
+    assert "most expensive: de, beside en " in str(priced)
+    assert f"{priced.price('own.model', 'de'):.2f} ×" in str(priced)
+
+
+UNSPACED = ["自由と平等", "人人生而自由", "มนุษย์ทั้งหลาย", "ມະນຸດທຸກຄົນ", "មនុស្សទាំងអស់", "လူတိုင်းသည်", "ABC 日本"]
+SPACED = [
+    "free and equal",
+    "모든 인간은 자유",
+    "mọi người sinh ra",
+    "सभी मनुष्य",
+    "все люди",
+    "a 日 in a long text",
+    "12",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", [*UNSPACED, *SPACED])
+def test_words_need_spaces(text: str, models: dict[str, Any]) -> None:
+    assert spaced([text]) is (text in SPACED)
+    found = cpbpe.compare(models["file"], {"x": text}, rounds=0, probe=False)
+    (row,) = found.rows()
+    if text in UNSPACED:
+        assert row["tokens_per_word"] is None
+        assert re.search(r"A – stands for languages without.*\n +own.model\nx +–$", str(found), re.MULTILINE)
+    elif text:
+        assert row["tokens_per_word"] == row["tokens"] / len(text.split())
+        assert "A – stands for" not in str(found)
 
 
 def test_every_format_has_the_data() -> None:
