@@ -17,7 +17,7 @@ from typing import Any
 
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
-PARTS = ("page.css", "engine.js", "answers.js", "text.js", "tokens.js", "merges.js", "page.js")
+PARTS = ("page.css", "engine.js", "answers.js", "text.js", "sharing.js", "tokens.js", "merges.js", "page.js")
 """The files that the page holds, in this order."""
 CORE = "engine.wasm"
 """The compiled core, which `.ci/wasm` makes."""

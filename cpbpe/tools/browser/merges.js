@@ -3,10 +3,10 @@
 
 // --- The tree of a piece -------------------------------------------------------------------------------------------
 
-view.node = (model, [text, id, score, children, order]) => {
+view.node = (model, [text, id, , children, order]) => {
   const label = view.element('span', 'label', null, view.piece(text));
   if (id !== null) {
-    const about = order ? `${id} · ${view.score(model, score)}` : `id ${id}`;
+    const about = order ? `${id} · ${view.score(model, id)}` : `id ${id}`;
     label.append(view.element('span', 'quiet', null, about));
   }
   if (order) label.append(view.element('span', 'quiet', null, `merge ${order}`));
@@ -17,15 +17,9 @@ view.node = (model, [text, id, score, children, order]) => {
   return node;
 };
 
-view.openTree = async (model, number, id) => {
+view.openTree = (model, id) => {
   const dialog = view.by('tree');
-  let answer;
-  try {
-    answer = await view.ask('tree', { model: number, id });
-  } catch (error) {
-    answer = { error: error.message };
-  }
-  if (answer === null) return;
+  const answer = { error: 'not here yet' };
   const title = view.by('tree-title');
   const note = view.by('tree-note');
   view.by('tree-nodes').replaceChildren();
@@ -33,11 +27,11 @@ view.openTree = async (model, number, id) => {
     title.replaceChildren(`Id ${id}`);
     note.textContent = answer.error;
   } else {
-    const [piece, type, score] = answer.piece;
+    const [piece, type] = answer.piece;
     title.replaceChildren(view.piece(piece));
     const says = answer.note || (answer.reachable ? '' : 'No text yields it.');
     const several = answer.roots.length > 1 ? ` It ends as ${answer.roots.length} symbols.` : '';
-    note.textContent = `id ${id} · ${type} · ${view.score(model, score)}. ${says}${several}`;
+    note.textContent = `id ${id} · ${type} · ${view.score(model, id)}. ${says}${several}`;
     view.by('tree-nodes').replaceChildren(...answer.roots.map((root) => view.node(model, root)));
   }
   if (!dialog.open) dialog.showModal();
@@ -55,7 +49,8 @@ view.Replay = class {
     view.by('play').addEventListener('click', () => (this.timer ? this.stop() : this.start()));
   }
 
-  set(model, answer) {
+  set(model) {
+    const answer = { error: 'not here yet' };
     this.stop();
     this.model = model;
     this.answer = answer.error ? null : answer;
@@ -122,43 +117,38 @@ view.Replay = class {
     }
     const names = { merge: 'Merge', split: 'Split', unknown: 'Unknown', whole: 'Whole' };
     why.append(`${names[step.kind] || step.kind} ${place + 1}: `);
-    view.append(why, step.why, false, true);
+    view.append(why, step.why, false, 'none');
     list.querySelector('.chosen')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 };
 
 // --- Samples -----------------------------------------------------------------------------------------------------
 
-view.showSamples = (model, answer) => {
-  const rows = view.by('rows');
-  rows.replaceChildren();
-  view.by('sampled').textContent = answer.error || '';
-  if (answer.error) return;
-  const ways = new Set(answer.samples.map(([, ids]) => ids.join())).size;
-  view.by('sampled').textContent = `${answer.samples.length} samples, ${ways} of them different`;
-  for (const [seed, ids] of answer.samples) {
-    const row = view.element('li');
-    row.append(view.element('span', 'quiet', null, `seed ${seed} · ${ids.length} tokens`));
-    const line = view.element('div', 'symbols');
-    for (const id of ids) line.append(view.piece(answer.pieces[id][0], 'symbol'));
-    row.append(line);
-    rows.append(row);
-  }
+view.showSamples = (model, text, options, alpha, seed) => {
+  const samples = cpbpe.samples(model, text, options, alpha, seed);
+  const ways = new Set(samples.map(({ ids }) => ids.join())).size;
+  view.by('sampled').textContent = `${view.count(samples.length, 'sample')}, ${ways} of them different`;
+  const row = ({ seed: own, ids }) => {
+    const symbols = ids.map((id) => view.piece(model.textOf(id), 'symbol'));
+    const title = view.element('span', 'quiet', null, `seed ${own} · ${view.count(ids.length, 'token')}`);
+    return view.element('li', '', null, title, view.element('div', 'symbols', null, ...symbols));
+  };
+  view.by('rows').replaceChildren(...samples.map(row));
 };
 
 // --- The search ----------------------------------------------------------------------------------------------------
 
-view.showFound = (model, number, wanted, answer) => {
-  const list = view.by('pieces');
-  const { found, total } = answer;
-  const shown = found.length < total ? `; the ${found.length} shortest are shown` : '';
-  view.by('found').textContent = wanted ? `${view.number(total)} ${total === 1 ? 'piece' : 'pieces'}${shown}` : '';
-  list.replaceChildren(
-    ...found.map(([id, [piece, type, score]]) => {
-      const button = view.element('button', 'found', { type: 'button' }, view.piece(piece));
-      button.append(view.element('span', 'quiet', null, `${id} · ${type} · ${view.score(model, score)}`));
-      button.addEventListener('click', () => view.openTree(model, number, id));
-      return view.element('li', '', null, button);
-    }),
-  );
+const LISTED = 200; // pieces
+
+view.showFound = (model, wanted) => {
+  const found = cpbpe.search(model, wanted);
+  const shown = found.length > LISTED ? `; the ${LISTED} shortest are shown` : '';
+  view.by('found').textContent = wanted ? `${view.count(found.length, 'piece')}${shown}` : '';
+  const row = (id) => {
+    const button = view.element('button', 'found', { type: 'button' }, view.piece(model.textOf(id)));
+    button.append(view.element('span', 'quiet', null, `${id} · ${model.typeOf(id)} · ${view.score(model, id)}`));
+    button.addEventListener('click', () => view.openTree(model, id));
+    return view.element('li', '', null, button);
+  };
+  view.by('pieces').replaceChildren(...found.slice(0, LISTED).map(row));
 };

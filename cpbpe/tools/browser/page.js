@@ -1,272 +1,372 @@
 'use strict';
-// The page: its options, its text, and the link that stores both.
+// The page: its state, the one place that draws it, and the files that are opened.
 
-const LINKED = 2000; // characters; a longer text is not put into the link
+const COLUMNS = 4; // models side by side
 const AT_ONCE = 5000; // characters; a longer text is encoded only when typing pauses
-const LARGEST = 2000000; // bytes that the server accepts
-const SWITCHES = ['special', 'bos', 'eos'];
+const LARGEST = 2000000; // bytes of a text
+const ANNOUNCED = 1000; // milliseconds without a change, after which screen readers hear the count
+const BEHAVIOUR = 1; // as in cpbpe/tokenizer/identity.py
+const EXAMPLES = {
+  English: 'It was unbelievably quiet: the baker’s children had gone, and nobody had noticed.',
+  code: 'def area(radius: float) -> float:\n    """The area of a circle."""\n    return 3.14159 * radius ** 2\n',
+  emoji: 'Well done 👏🏽 to the whole family 👨‍👩‍👧 🏳️‍🌈 ❤️',
+  Hindi: 'नमस्ते! आज का मौसम बहुत अच्छा है।',
+  numbers: '7 42 365 1,024 65536 3.14159 2026-11-26 +49 30 1234567',
+  chat: '<|im_start|>user\nWhy is the sky blue?<|im_end|>\n<|im_start|>assistant\n',
+};
 
-const page = { models: [], panels: [], answer: null, text: '', timer: 0, seed: 0 };
+// What the page shows. `columns` and `which` are models; `absent` are models of the link that are not in the page, as
+// `{ key, name }`; `token` is the one that was pointed at, as `{ column, at }`.
+const state = {
+  text: '', columns: [], show: 'text', prefix: 'model', special: false, bos: false, eos: false,
+  which: null, tool: '', step: 0, seed: 0, token: null, absent: [], problem: '',
+};
+view.state = state;
+view.models = []; // all that are loaded
 
+const OPTIONS = { show: 'value', prefix: 'value', special: 'checked', bos: 'checked', eos: 'checked' };
 const box = view.by('text');
-const status = view.by('status');
+let panels = [];
+let answers = [];
+let timer = 0;
+let announcing = 0;
 
-page.number = (id) => Number(view.by(id).value);
-page.chosen = () => {
-  const [one, other] = [page.number('one'), page.number('other')];
-  return other < 0 ? [one] : [one, other];
+view.options = () => {
+  const { prefix, special, bos, eos } = state;
+  return { prefix, special, bos, eos };
 };
-page.options = () => {
-  const options = { prefix: view.by('prefix').value };
-  for (const name of SWITCHES) options[name] = view.by(name).checked;
-  return options;
+
+// Change the state and draw the page.
+view.change = (part) => {
+  Object.assign(state, { problem: '' }, part);
+  view.redraw();
 };
-// A text box turns carriage returns into newlines. So until somebody types, return the text that the page began with.
-page.value = () => {
-  if (page.first && box.value === page.first.replace(/\r\n?/g, '\n')) return page.first;
-  return box.value.toWellFormed?.() ?? box.value;
+
+// Change what only the link needs to know, such as the step that a tool shows.
+view.note = (part) => {
+  Object.assign(state, part);
+  view.writeLink();
 };
-// The selected part of the text, or all of it. Replaying and sampling need short texts.
-page.part = () => {
+
+// The selected part of the text, or all of it: replaying and sampling need short texts.
+view.part = () => {
   const selected = box.value.slice(box.selectionStart, box.selectionEnd);
-  return selected ? (selected.toWellFormed?.() ?? selected) : page.value();
+  return selected ? (selected.toWellFormed?.() ?? selected) : state.text;
 };
 
-// --- The tokens ----------------------------------------------------------------------------------------------------
+// --- Drawing -------------------------------------------------------------------------------------------------------
 
-page.encode = async () => {
-  const text = page.value();
-  const begun = performance.now();
-  page.writeLink();
-  if (text.length > LARGEST / 4 && new TextEncoder().encode(text).length > LARGEST) {
-    status.textContent = `The text is too long: the page takes ${view.number(LARGEST)} bytes.`;
-    return;
-  }
+// The tokens of a text with a model. The last answer is kept, because most changes leave it as it is.
+const answerOf = (model) => {
+  const asked = JSON.stringify(view.options());
+  if (model.answered?.text === state.text && model.answered.asked === asked) return model.answered.answer;
   let answer;
   try {
-    answer = await view.ask('tokens', { text, models: page.chosen(), options: page.options() });
+    answer = cpbpe.tokens(model, state.text, view.options());
   } catch (error) {
-    status.textContent = error.message;
-    return;
+    answer = { error: error.message };
   }
-  if (answer === null) return;
-  page.answer = answer;
-  page.text = text;
-  page.draw();
-  const spans = answer.differing.length;
-  const differ = answer.models.length < 2 ? '' : spans ? `; ${view.number(spans)} spans differ` : '; cut alike';
-  const time = `${Math.round(performance.now() - begun)} ms`;
-  status.textContent = `${time}${differ}`.replace(/^; /, '');
+  model.answered = { text: state.text, asked, answer };
+  return answer;
+};
+
+view.redraw = () => {
+  clearTimeout(timer);
+  const begun = performance.now();
+  // 1. What there is to show.
+  const { columns, text } = state;
+  if (!columns.includes(state.which)) state.which = columns[0] ?? null;
+  answers = columns.map(answerOf);
+  const alright = answers.length > 1 && answers.every((answer) => !answer.error);
+  const differing = alright ? cpbpe.differing(columns, answers, text) : [];
+  const most = Math.max(...answers.map((answer) => answer.counts?.tokens ?? 0));
+  // 2. The controls, the columns, and what is said about them.
+  drawControls();
+  while (panels.length > columns.length) panels.pop().section.remove();
+  while (panels.length < columns.length) panels.push(new view.Panel(view.by('panels'), events));
+  view.by('panels').dataset.columns = columns.length;
+  const shown = { text, places: view.places(text), differing, mode: state.show, most };
+  columns.forEach((model, at) => {
+    panels[at].offer(view.models, columns.length > 1);
+    panels[at].show(model, answers[at], shown);
+  });
+  drawHeadline(alright, differing);
+  drawToken();
+  drawOffer();
+  drawTool();
+  view.writeLink();
+  // 3. The sizes, and how long this took.
+  const { characters, bytes } = answers.find((answer) => answer.counts)?.counts ?? {};
+  const sizes = bytes === undefined ? '' : `${view.count(characters, 'character')} · ${view.count(bytes, 'byte')} · `;
+  view.by('size').textContent = columns.length ? `${sizes}${Math.round(performance.now() - begun)} ms` : '';
+  announce();
   document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1); // for tests: how often drawn
 };
 
-page.draw = () => {
-  if (!page.answer) return;
-  const { models, differing } = page.answer;
-  const places = view.places(page.text);
-  while (page.panels.length > models.length) page.panels.pop().section.remove();
-  while (page.panels.length < models.length) page.panels.push(new view.Panel(view.by('panels'), page));
-  view.by('panels').classList.toggle('two', models.length > 1);
-  const chosen = page.chosen();
-  models.forEach((answer, at) => {
-    page.panels[at].show(page.models[chosen[at]], answer, page.text, places, differing, view.by('show').value);
-  });
-};
-
-// While somebody types, only the last request counts; for a long text, none is sent before a pause.
-page.soon = () => {
-  clearTimeout(page.timer);
-  page.timer = setTimeout(
-    () => {
-      page.encode();
-      page.tools();
-    },
-    box.value.length > AT_ONCE ? 150 : 0,
+const drawControls = () => {
+  const { columns } = state;
+  if (document.activeElement !== box || box.value !== state.text) {
+    if (box.value !== state.text.replace(/\r\n?/g, '\n')) box.value = state.text;
+  }
+  box.classList.toggle('long', state.text.length > AT_ONCE);
+  if (state.text.length <= AT_ONCE) {
+    box.style.height = 'auto';
+    box.style.height = `${box.scrollHeight + 2}px`;
+  } else box.style.height = '';
+  for (const [id, property] of Object.entries(OPTIONS)) view.by(id)[property] = state[id];
+  for (const name of ['bos', 'eos']) {
+    const without = columns.filter((model) => model[name] === null).map((model) => model.name);
+    view.by(name).disabled = !state[name] && without.length === columns.length;
+    view.by(name).title = without.length ? `not in ${without.join(', ')}` : '';
+  }
+  view.by('add').hidden = !view.models.length;
+  view.by('empty').hidden = columns.length > 0;
+  view.by('add').disabled = columns.length >= COLUMNS;
+  view.by('clear').disabled = !state.text;
+  view.by('which-label').hidden = columns.length < 2;
+  const names = [...new Set(columns)].map((model) =>
+    view.element('option', '', { value: view.models.indexOf(model) }, model.name),
   );
+  view.by('which').replaceChildren(...names);
+  view.by('which').value = String(view.models.indexOf(state.which));
+  for (const tool of document.querySelectorAll('.tools > details')) tool.open = tool.id === state.tool;
+  const absent = state.absent.map(({ key, name }) => `${name || 'a model'} (fingerprint ${key})`).join(' and ');
+  const missing = absent && `The link shows ${absent}, not in this page: open the file to see it.`;
+  view.by('notice').textContent = [state.problem, missing].filter(Boolean).join(' ');
 };
 
-// --- The token under the pointer -----------------------------------------------------------------------------------
+const drawHeadline = (alright, differing) => {
+  const headline = view.by('headline');
+  headline.replaceChildren();
+  if (!alright) return;
+  const counts = answers.map((answer) => answer.counts.tokens);
+  const several = counts.map(view.number).join(counts.length === 2 ? ' against ' : ' · ');
+  const change = Math.round((100 * (counts[1] - counts[0])) / counts[0]);
+  const percent = counts.length === 2 && counts[0] ? `, ${change < 0 ? '−' : '+'}${Math.abs(change)} %` : '';
+  headline.append(view.element('strong', '', null, `${several} tokens${change ? percent : ''}`));
+  const cut = differing.length ? `${view.count(differing.length, 'span')} cut differently` : 'cut alike';
+  headline.append(view.element('span', 'quiet', null, cut));
+};
 
-page.point = (panel, at) => {
-  const { ids, begins, ends, pieces } = panel.answer;
+// The token that was pointed at, if it is still there.
+const drawToken = () => {
+  const { token } = state;
+  const panel = token && panels[token.column];
+  const isThere = panel && !panel.answer.error && panel.answer.ids[token.at] === token.id && panel.model === token.model;
+  if (!isThere) state.token = null;
+  view.by('about').replaceChildren(...(isThere ? details(panel, token.at) : [hint()]));
+  panels.forEach((one) => one.mark(...(isThere && one !== panel ? panel.span(token.at) : [0, 0])));
+};
+
+const hint = () =>
+  view.element('p', 'quiet', null, 'Point at a token, or go through them with Tab and the arrow keys, to see what it is.');
+
+const details = (panel, at) => {
+  const { model } = panel;
+  const { ids } = panel.answer;
   const id = ids[at];
-  const [piece, type, score, hex] = pieces[id];
-  const [begin, end] = [begins[at], ends[at]];
-  const text = panel.slice(begin, end);
+  const [begin, end] = panel.span(at);
   const rows = view.element('dl');
   const row = (name, ...values) =>
-    rows.append(view.element('dt', '', null, name), view.element('dd', '', null, ...values));
-  row('piece', view.piece(piece));
+    rows.append(view.element('div', '', null, view.element('dt', '', null, name), view.element('dd', '', null, ...values)));
+  row('piece', view.piece(model.textOf(id)));
   row('id', String(id));
-  row('type', type);
-  row(panel.model.bytes ? 'rank' : 'score', view.score(panel.model, score).replace(/^\S+ (?=.)/, ''));
+  row('type', model.typeOf(id));
+  if (id < model.size) row(...view.score(model, id).split(' '));
   row('characters', begin === end ? `none, at ${begin}` : `${begin} to ${end}`);
-  if (hex) row('bytes', hex.toUpperCase().replace(/..(?=.)/g, '$& '));
-  const characters = Array.from(text);
-  if (text) {
+  const bytes = view.hex(model.outputOf(id));
+  if (bytes) row('bytes', bytes);
+  const characters = Array.from(panel.slice(begin, end));
+  if (characters.length) {
     const more = characters.length > 8 ? ` and ${characters.length - 8} more` : '';
     row('code points', characters.slice(0, 8).map(view.codePoint).join(' ') + more);
   }
   row('token', `${view.number(at + 1)} of ${view.number(ids.length)}`);
-  view.by('about').replaceChildren(
-    view.element('h2', '', null, view.element('bdi', '', null, panel.model.name)),
-    rows,
-    view.element('p', 'quiet', null, 'Enter, or a click, shows how it is built.'),
-  );
-  for (const other of page.panels) {
-    if (other !== panel) other.mark(begin, end);
-    else other.mark(0, 0);
+  const name = panels.length > 1 ? [view.element('bdi', 'quiet', null, model.name)] : [];
+  const button = view.element('button', '', { type: 'button' }, 'How it is built');
+  button.addEventListener('click', () => view.openTree(model, id));
+  return [view.element('div', 'row', null, button, ...name), rows];
+};
+
+// Special tokens in a text are usually meant as such, but are text unless somebody says so.
+const drawOffer = () => {
+  const offer = view.by('offer');
+  offer.replaceChildren();
+  if (state.special || !state.text || state.text.length > AT_ONCE) return;
+  for (const model of state.columns) {
+    const found = [...model.special.keys()].find((text) => text.length > 2 && state.text.includes(text));
+    if (!found) continue;
+    const button = view.element('button', '', { type: 'button' }, 'Treat it as one token');
+    button.addEventListener('click', () => view.change({ special: true }));
+    const named = view.element('bdi', 'piece', null, found);
+    offer.append(named, ' is a special token of ', view.element('bdi', '', null, model.name), '. ', button);
+    return;
   }
 };
 
-page.open = (panel, at) => {
-  const number = page.chosen()[page.panels.indexOf(panel)];
-  view.openTree(panel.model, number, panel.answer.ids[at]);
+const drawTool = () => {
+  if (!state.which) return;
+  const { which: model, columns } = state;
+  view.tools.get(state.tool)?.({ model, text: view.part(), options: view.options(), columns, answers });
 };
-
-// --- The tools below -----------------------------------------------------------------------------------------------
 
 const replay = new view.Replay();
+view.tool('replay', ({ model, text, options }) => replay.set(model, text, options));
+view.tool('samples', ({ model, text, options }) =>
+  view.showSamples(model, text, options, Number(view.by('alpha').value), state.seed),
+);
+view.tool('search', ({ model }) => view.showFound(model, view.by('wanted').value));
 
-page.which = () => page.number('which');
-
-page.tools = () => {
-  if (view.by('replay').open) page.replay();
-  if (view.by('samples').open) page.sample();
+const announce = () => {
+  clearTimeout(announcing);
+  announcing = setTimeout(() => {
+    const said = state.columns.map((model, at) => {
+      const { error, counts } = answers[at];
+      return `${model.name}: ${error ?? view.count(counts.tokens, 'token')}`;
+    });
+    view.by('spoken').textContent = said.join('; ');
+  }, ANNOUNCED);
 };
 
-const answered = async (ask, show) => {
-  let answer;
-  try {
-    answer = await ask();
-  } catch (error) {
-    answer = { error: error.message };
+// --- What happens in a column --------------------------------------------------------------------------------------
+
+const events = {
+  point: (panel, at) => {
+    const { model } = panel;
+    state.token = { column: panels.indexOf(panel), at, id: panel.answer.ids[at], model };
+    drawToken();
+  },
+  open: (panel, at) => view.openTree(panel.model, panel.answer.ids[at]),
+  scrolled: (panel, place) => panels.forEach((one) => one !== panel && !one.answer.error && one.follow(place)),
+  choose: (panel, model) =>
+    view.change({ columns: panels.map((one) => (one === panel ? model : one.model)) }),
+  remove: (panel) => view.change({ columns: panels.filter((one) => one !== panel).map((one) => one.model) }),
+};
+
+// --- Files ---------------------------------------------------------------------------------------------------------
+
+// A model with a name and a fingerprint of its own; one that is here already is not loaded again.
+const loaded = async (name, bytes) => {
+  const made = cpbpe.read ? await cpbpe.read(name, bytes) : new cpbpe.Model(bytes, name);
+  const key = await view.fingerprint(made.file, BEHAVIOUR) || name;
+  const same = view.models.find((one) => one.key === key);
+  if (same) {
+    made.close();
+    return same;
   }
-  if (answer) show(answer);
+  made.key = key;
+  made.name = name;
+  for (let number = 2; view.models.some((one) => one.name === made.name); number += 1) made.name = `${name} (${number})`;
+  view.models.push(made);
+  return made;
 };
 
-page.replay = () => {
-  const which = page.which();
-  const question = { model: which, text: page.part(), options: page.options() };
-  return answered(
-    () => view.ask('steps', question),
-    (answer) => replay.set(page.models[which], answer),
-  );
-};
-
-page.sample = () => {
-  const which = page.which();
-  const alpha = Number(view.by('alpha').value);
-  const question = { model: which, text: page.part(), options: page.options(), alpha, seed: page.seed };
-  return answered(
-    () => view.ask('samples', question),
-    (answer) => view.showSamples(page.models[which], answer),
-  );
-};
-
-page.search = () => {
-  const which = page.which();
-  const wanted = view.by('wanted').value;
-  return answered(
-    () => view.ask('search', { model: which, wanted }),
-    (answer) => {
-      if (answer.error) view.by('found').textContent = answer.error;
-      else view.showFound(page.models[which], which, wanted, answer);
-    },
-  );
-};
-
-// --- The link ------------------------------------------------------------------------------------------------------
-
-page.writeLink = () => {
-  const state = new URLSearchParams();
-  const set = (name, value, usual) => value !== usual && state.set(name, value);
-  set('model', view.by('one').value, '0');
-  set('with', view.by('other').value, page.models.length > 1 ? '1' : '-1');
-  set('show', view.by('show').value, 'text');
-  set('prefix', view.by('prefix').value, 'model');
-  for (const name of SWITCHES) set(name, view.by(name).checked ? '1' : '', '');
-  if (box.value.length <= LINKED) set('text', page.value(), page.first);
+// Load the bytes of a model's file and show the model in a column.
+view.addModel = async (name, bytes) => {
+  let model;
   try {
-    history.replaceState(null, '', `#${state}`);
+    model = await loaded(name, bytes);
   } catch (error) {
-    // Browsers refuse too many changes in a short time; a later change will succeed.
+    return view.change({ problem: `${name}: ${error.message}` });
+  }
+  const columns = state.columns.includes(model) ? state.columns : [...state.columns.slice(0, COLUMNS - 1), model];
+  return view.change({ columns, absent: state.absent.filter(({ key }) => key !== model.key) });
+};
+
+// A file is a text if it looks like one and its name does not say that it is a model.
+const isModel = (name, bytes) => {
+  if (/\.(model|tiktoken)$|^(tokenizer|tekken|vocab).*\.json$/i.test(name)) return true;
+  return /[\0-\x08\ufffd]/.test(cpbpe.text(bytes.subarray(0, 1000)));
+};
+
+view.openFiles = async (files) => {
+  for (const file of files) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    if (isModel(file.name, bytes)) await view.addModel(file.name, bytes);
+    else if (bytes.length > LARGEST) tooLong();
+    else view.change({ text: cpbpe.text(bytes) });
   }
 };
 
-page.readLink = () => {
-  const state = new URLSearchParams(location.hash.slice(1));
-  const choose = (id, value) => {
-    const select = view.by(id);
-    select.value = value;
-    if (select.selectedIndex < 0) select.selectedIndex = 0;
-  };
-  choose('one', state.get('model') ?? '0');
-  choose('other', state.get('with') ?? (page.models.length > 1 ? '1' : '-1'));
-  choose('show', state.get('show') ?? 'text');
-  choose('prefix', state.get('prefix') ?? 'model');
-  for (const name of SWITCHES) view.by(name).checked = state.get(name) === '1';
-  box.value = (state.get('text') ?? page.first).slice(0, LARGEST);
-};
+const tooLong = () => view.change({ problem: `The text is too long: the page takes ${view.number(LARGEST)} bytes.` });
 
 // --- Start ---------------------------------------------------------------------------------------------------------
 
-page.setUp = ({ models, text }) => {
-  page.models = models;
-  page.first = text;
-  const option = (value, name) => view.element('option', '', { value }, name);
-  const names = () => models.map((model, at) => option(at, model.name));
-  view.by('one').replaceChildren(...names());
-  view.by('which').replaceChildren(...names());
-  view.by('other').replaceChildren(option(-1, 'no other'), ...names());
-  view.by('other-label').hidden = view.by('which-label').hidden = models.length < 2;
-  for (const name of ['bos', 'eos']) {
-    const without = models.filter((model) => !model[name]).map((model) => model.name);
-    view.by(name).disabled = without.length === models.length;
-    view.by(name).title = without.length ? `not in ${without.join(', ')}` : '';
-  }
-  page.readLink();
-  if (!view.data) return;
+const typed = () => {
+  const text = box.value.toWellFormed?.() ?? box.value;
+  if (text.length > LARGEST / 4 && cpbpe.utf8(text).length > LARGEST) tooLong();
+  else view.change({ text });
 };
 
-page.begin = async () => {
+const listen = () => {
+  const on = (id, event, then) => view.by(id).addEventListener(event, then);
+  on('text', 'input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(typed, box.value.length > AT_ONCE ? 150 : 0);
+  });
+  on('clear', 'click', () => {
+    view.change({ text: '' });
+    box.focus();
+  });
+  for (const [name, text] of Object.entries(EXAMPLES)) {
+    const button = view.element('button', 'chip-button', { type: 'button' }, name);
+    button.addEventListener('click', () => view.change({ text }));
+    view.by('examples').append(button);
+  }
+  for (const [id, property] of Object.entries(OPTIONS)) {
+    on(id, 'change', () => view.change({ [id]: view.by(id)[property] }));
+  }
+  on('menu', 'click', () => {
+    const isOpen = document.body.classList.toggle('options');
+    view.by('menu').setAttribute('aria-expanded', isOpen);
+  });
+  on('which', 'change', () => view.change({ which: view.models[Number(view.by('which').value)], step: 0 }));
+  for (const tool of document.querySelectorAll('.tools > details')) {
+    tool.addEventListener('toggle', () => {
+      if (tool.open && state.tool !== tool.id) view.change({ tool: tool.id, step: 0 });
+      else if (!tool.open && state.tool === tool.id) view.change({ tool: '' });
+    });
+  }
+  on('add', 'click', () => {
+    const next = view.models.find((model) => !state.columns.includes(model)) ?? view.models[0];
+    if (next) view.change({ columns: [...state.columns, next] });
+    else view.by('files').click();
+  });
+  for (const id of ['open', 'choose']) on(id, 'click', () => view.by('files').click());
+  on('files', 'change', async () => {
+    await view.openFiles([...view.by('files').files]);
+    view.by('files').value = '';
+  });
+  on('alpha', 'input', () => {
+    view.by('chance').textContent = view.by('alpha').value;
+    drawTool();
+  });
+  on('again', 'click', () => view.change({ seed: state.seed + 8 }));
+  on('wanted', 'input', drawTool);
+  on('close', 'click', () => view.by('tree').close());
+  document.addEventListener('selectionchange', () => document.activeElement === box && drawTool());
+  for (const [event, isOver] of [['dragover', true], ['dragleave', false], ['drop', false]]) {
+    document.addEventListener(event, (dragged) => {
+      if (!dragged.dataTransfer.types.includes('Files')) return;
+      dragged.preventDefault();
+      document.body.classList.toggle('dropping', isOver);
+      if (event === 'drop') view.openFiles([...dragged.dataTransfer.files]);
+    });
+  }
+  window.addEventListener('hashchange', () => view.change(view.readLink()));
+};
+
+view.begin = async () => {
   try {
     await cpbpe.start(await view.unpacked(view.by('core').textContent));
-    for (const { name, file } of view.data.models) view.models.push(new cpbpe.Model(await view.unpacked(file), name));
-    page.setUp(await view.ask('models'));
+    for (const { name, file } of view.data.models) await loaded(name, await view.unpacked(file));
   } catch (error) {
-    status.textContent = error.message;
+    view.by('notice').textContent = error.message;
     return;
   }
-  box.addEventListener('input', page.soon);
-  for (const id of ['one', 'other', 'prefix', ...SWITCHES]) view.by(id).addEventListener('change', page.soon);
-  view.by('show').addEventListener('change', () => {
-    page.writeLink();
-    page.draw();
-  });
-  view.by('which').addEventListener('change', () => {
-    page.tools();
-    page.search();
-  });
-  view.by('replay').addEventListener('toggle', page.tools);
-  view.by('samples').addEventListener('toggle', page.tools);
-  box.addEventListener('select', page.tools);
-  view.by('alpha').addEventListener('input', () => {
-    view.by('chance').textContent = view.by('alpha').value;
-    page.sample();
-  });
-  view.by('again').addEventListener('click', () => {
-    page.seed += 8;
-    page.sample();
-  });
-  view.by('wanted').addEventListener('input', page.search);
-  view.by('close').addEventListener('click', () => view.by('tree').close());
-  window.addEventListener('hashchange', () => {
-    page.readLink();
-    page.soon();
-  });
-  await page.encode();
-  if (!box.value) box.focus();
+  listen();
+  view.change({ text: view.data.text, ...view.readLink() });
+  if (!state.text) box.focus({ preventScroll: true });
 };
 
-page.begin();
+view.begin();

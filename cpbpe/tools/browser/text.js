@@ -14,7 +14,15 @@ view.element = (name, className, attributes, ...children) => {
 
 view.by = (id) => document.getElementById(id);
 
+// A number as readers write it, and with a noun: `1 token`, `1,200 tokens`.
 view.number = (number) => (typeof number === 'number' ? number.toLocaleString('en') : String(number));
+view.count = (number, noun) => `${view.number(number)} ${noun}${number === 1 ? '' : 's'}`;
+
+// --- One notation for what cannot be seen ----------------------------------------------------------------------------
+// The same as in `cpbpe/text/drawn.py`: signs for what is common, and otherwise the code in a frame. A frame is drawn
+// around a sign in the page; where there is only text, it is written.
+
+const SIGNS = { ' ': '␣', '\n': '⏎', '\r': '␍', '\t': '⇥' };
 
 // (Test single characters only: with a `$`, Chromium 156 does not find characters above U+FFFF.)
 const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u;
@@ -23,40 +31,56 @@ const SPECIAL = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
 view.codePoint = (character) =>
   'U+' + character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
 
+// The bytes of a token, as two hexadecimal digits each.
+view.hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(' ');
+
+// Whether a character is drawn by a substitute, and not itself.
+const isHidden = (characters, place) => {
+  const [character, before] = [characters[place], characters[place - 1]];
+  if (!SPECIAL.test(character)) return false;
+  if (character === '\u200d') return !(before && PICTURE.test(before) && place + 1 < characters.length); // a family
+  return !(/[\u{e0020}-\u{e007f}]/u.test(character) && before); // a part of a flag
+};
+
 // Append a text with marks for invisible characters. Spaces and tabs stay in the text, so that lines break, text
-// runs in its own direction, and copying gives the text itself. Controls of the direction have no effect here. In
-// prose, spaces get no mark.
-view.append = (parent, text, breaks = true, prose = false) => {
-  if (!SPECIAL.test(text)) {
+// runs in its own direction, and copying gives the text itself. Controls of the direction have no effect here.
+// `breaks`: newlines break lines. `spaces`: 'all' are marked, those at an edge or beside another ('some'), or none.
+view.append = (parent, text, breaks = true, spaces = 'all') => {
+  if (!SPECIAL.test(text) || (spaces === 'some' && /^ ?[!-~]+( [!-~]+)*$/.test(text))) {
     parent.append(text);
     return;
   }
+  const characters = Array.from(text);
   let plain = '';
   const flush = () => {
     if (plain) parent.append(plain);
     plain = '';
   };
-  const characters = Array.from(text);
+  const isMarked = (place) => {
+    if (spaces !== 'some') return spaces === 'all';
+    return characters[place - 1] === ' ' || [' ', '\n', undefined].includes(characters[place + 1]);
+  };
   characters.forEach((character, place) => {
-    if (!SPECIAL.test(character)) {
+    if (!isHidden(characters, place) || (character === ' ' && !isMarked(place))) {
       plain += character;
-    } else if (character === '\u200d' && place && PICTURE.test(characters[place - 1]) && place + 1 < characters.length) {
-      plain += character; // a part of an emoji, such as a family
-    } else if (/[\u{e0020}-\u{e007f}]/u.test(character) && plain) {
-      plain += character; // a part of a flag
-    } else {
-      flush();
-      if (character === ' ' && prose) parent.append(' ');
-      else if (character === ' ') parent.append(view.element('span', 'space', null, ' '));
-      else if (character === '\t') parent.append(view.element('span', 'tab', null, '\t'));
-      else if (character === '\n') {
-        parent.append(view.element('span', 'sign', null, '⏎'));
-        if (breaks) parent.append(document.createElement('br'));
-      } else if (character === '\r') parent.append(view.element('span', 'sign', null, '␍'));
-      else parent.append(view.element('span', 'sign', null, view.codePoint(character)));
+      return;
     }
+    flush();
+    if (character === ' ') parent.append(view.element('span', 'space', null, ' '));
+    else if (character === '\t') parent.append(view.element('span', 'tab', null, '\t'));
+    else if (SIGNS[character]) parent.append(view.element('span', 'sign', null, SIGNS[character]));
+    else parent.append(view.element('span', 'sign framed', null, view.codePoint(character)));
+    if (character === '\n' && breaks) parent.append(document.createElement('br'));
   });
   flush();
+};
+
+// The same as one text.
+view.drawn = (text) => {
+  const characters = Array.from(text);
+  const drawn = (character, place) =>
+    isHidden(characters, place) ? (SIGNS[character] ?? `‹${view.codePoint(character)}›`) : character;
+  return characters.map(drawn).join('');
 };
 
 // A piece or a symbol in an element of its own, so that its letters do not combine with those beside it.
@@ -74,10 +98,16 @@ view.spoken = (text) =>
     return SPECIAL.test(character) ? ` ${view.codePoint(character)} ` : character;
   }).join('').trim() || 'empty';
 
-view.score = (model, score) => {
-  if (typeof score !== 'number') return String(score);
-  return model.bytes ? `rank ${view.number(-score)}` : `score ${score}`;
+// Whether a piece is drawn as its bytes: a byte, or a part of a character.
+view.isBytes = (model, id) => model.typeOf(id) === 'BYTE' || model.textOf(id).includes('\ufffd');
+
+view.score = (model, id) => {
+  if (id >= model.size) return 'added';
+  return model.isByteLevel ? `rank ${view.number(-model.scores[id])}` : `score ${model.scores[id]}`;
 };
+
+view.summary = (model) =>
+  `${view.count(model.size, 'piece')}, ${model.isByteLevel ? 'byte-level' : model.rule || 'no normalizer'}`;
 
 // Where each character of a text begins in JavaScript's count, in which characters above U+FFFF are two.
 view.places = (text) => {
@@ -93,59 +123,21 @@ view.places = (text) => {
   return places;
 };
 
-// --- What the page was delivered with, and its answers ---------------------------------------------------------------
+// --- Tools -----------------------------------------------------------------------------------------------------------
+
+view.tools = new Map(); // what draws a tool, by the id of its <details>
+
+// Register a tool. While its <details> is open, `draw` is called whenever something changes, with the model of the
+// tools, the text (or what is selected of it), the options, and all columns with their answers.
+view.tool = (id, draw) => view.tools.set(id, draw);
+
+// --- What the page was delivered with --------------------------------------------------------------------------------
 
 view.data = JSON.parse(view.by('data').textContent);
 
-// The bytes of an element that holds them compressed, in base64.
+// The bytes of what is compressed, in base64.
 view.unpacked = async (base64) => {
   const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 };
-
-view.models = [];
-
-const about = (model) => ({
-  name: model.name,
-  summary: `${view.number(model.size)} pieces, ${model.isByteLevel ? 'byte-level' : model.rule}`,
-  size: model.size,
-  bytes: model.isByteLevel,
-  bos: model.bos !== null,
-  eos: model.eos !== null,
-});
-const piece = (model, id) => {
-  const hex = Array.from(model.outputOf(id), (byte) => byte.toString(16).padStart(2, '0')).join('');
-  return [model.textOf(id), model.typeOf(id), id < model.size ? model.scores[id] : 0, hex];
-};
-const pieces = (model, ids) => Object.fromEntries([...new Set(ids)].map((id) => [id, piece(model, id)]));
-
-const answers = {
-  models: () => ({ models: view.models.map(about), text: view.data.text }),
-  tokens: ({ text, models, options }) => {
-    const chosen = models.map((number) => view.models[number]);
-    const made = chosen.map((model) => {
-      try {
-        const tokens = cpbpe.tokens(model, text, options);
-        return { ...tokens, pieces: pieces(model, tokens.ids) };
-      } catch (error) {
-        return { error: error.message };
-      }
-    });
-    const all = made.length > 1 && made.every((answer) => !answer.error);
-    return { models: made, differing: all ? cpbpe.differing(chosen, made, text) : [] };
-  },
-  samples: ({ model, text, options, alpha, seed }) => {
-    const rows = cpbpe.samples(view.models[model], text, options, alpha, seed);
-    const ids = rows.flatMap((row) => row.ids);
-    return { samples: rows.map((row) => [row.seed, row.ids]), pieces: pieces(view.models[model], ids) };
-  },
-  search: ({ model, wanted }) => {
-    const found = cpbpe.search(view.models[model], wanted);
-    return { found: found.slice(0, 200).map((id) => [id, piece(view.models[model], id)]), total: found.length };
-  },
-  steps: () => ({ error: 'not here yet' }),
-  tree: () => ({ error: 'not here yet' }),
-};
-
-view.ask = async (kind, question) => answers[kind](question);

@@ -10,14 +10,21 @@ const AROUND = '600px';
 view.Panel = class {
   constructor(parent, events) {
     this.events = events;
-    this.title = view.element('h2');
+    this.select = view.element('select', 'model', { 'aria-label': 'Model of this column' });
+    this.remove = view.element('button', 'quiet-button', { type: 'button', 'aria-label': 'Remove this column' }, '×');
+    this.select.addEventListener('change', () => events.choose(this, this.models[Number(this.select.value)]));
+    this.remove.addEventListener('click', () => events.remove(this));
+    this.menu = view.menu(this);
     this.counts = view.element('p', 'counts');
+    this.bar = view.element('div', 'bar', { 'aria-hidden': 'true' }, view.element('span'));
     this.problem = view.element('p', 'problem', { role: 'alert' });
     this.list = view.element('div', 'tokens', { role: 'group' });
-    this.section = view.element('section', 'panel', null, this.title, this.counts, this.problem, this.list);
+    const head = view.element('div', 'row', null, this.select, this.menu, this.remove);
+    this.section = view.element('section', 'panel', null, head, this.counts, this.bar, this.problem, this.list);
     parent.append(this.section);
     this.blocks = [];
     this.current = 0;
+    this.followed = -1; // where the list was scrolled to because another was
     this.observer = new IntersectionObserver((entries) => this.see(entries), {
       root: this.list,
       rootMargin: AROUND,
@@ -26,32 +33,36 @@ view.Panel = class {
     this.list.addEventListener('focusin', (event) => this.point(event));
     this.list.addEventListener('click', (event) => {
       const at = this.at(event);
-      if (at !== null) this.events.open(this, at);
+      if (at === null) return;
+      this.point(event);
+      if (event.pointerType !== 'touch') this.events.open(this, at); // on a touch screen, a button opens the tree
     });
     this.list.addEventListener('keydown', (event) => this.key(event));
+    this.list.addEventListener('copy', (event) => this.copy(event));
+    this.list.addEventListener('scroll', () => this.scrolled(), { passive: true });
   }
 
   // --- What is shown -----------------------------------------------------------------------------------------------
 
-  show(model, answer, text, places, differing, mode) {
+  show(model, answer, { text, places, differing, mode, most }) {
     Object.assign(this, { model, answer, text, places, differing, mode });
-    this.title.replaceChildren(view.element('bdi', '', null, model.name), ' ');
-    this.title.append(view.element('span', 'quiet', null, model.summary));
+    this.select.value = String(this.models.indexOf(model));
+    this.select.title = `${model.name}: ${view.summary(model)}`;
     this.list.setAttribute('aria-label', `Tokens of ${model.name}`);
+    this.list.className = `tokens ${mode}`;
     this.problem.textContent = answer.error || '';
+    this.section.classList.toggle('failed', Boolean(answer.error));
     this.observer.disconnect();
     this.blocks = [];
+    this.counts.replaceChildren();
     if (answer.error) {
-      this.counts.textContent = '';
       this.list.replaceChildren();
       return;
     }
-    const { tokens, characters, bytes } = answer.counts;
-    const each = tokens ? ` · ${(bytes / tokens).toFixed(2)} bytes per token` : '';
-    this.counts.textContent =
-      `${view.number(tokens)} tokens · ${view.number(characters)} characters · ${view.number(bytes)} bytes${each}`;
-    this.special = new Set(answer.special);
-    this.joined = new Set(answer.joined);
+    const { tokens, characters } = answer.counts;
+    this.counts.append(view.element('strong', '', null, view.number(tokens)), tokens === 1 ? ' token' : ' tokens');
+    if (tokens) this.counts.append(` · ${(characters / tokens).toFixed(2)} characters each`);
+    this.bar.firstChild.style.width = `${most ? (100 * tokens) / most : 0}%`;
     this.current = Math.min(this.current, Math.max(0, answer.ids.length - 1));
     this.divide();
     this.list.replaceChildren(...this.blocks.map((block) => block.element));
@@ -64,6 +75,19 @@ view.Panel = class {
       if (height >= top) this.fill(block);
     }
     for (const block of this.blocks) this.observer.observe(block.element);
+  }
+
+  // The models that the column can show, and whether it can go.
+  offer(models, isOneOfSeveral) {
+    const names = models.map((model, at) => view.element('option', '', { value: at }, model.name));
+    this.select.replaceChildren(...names);
+    this.remove.hidden = !isOneOfSeveral;
+    this.models = models;
+  }
+
+  // Where a token begins and ends in the text.
+  span(at) {
+    return [this.answer.begins[at], this.answer.ends[at]];
   }
 
   slice(begin, end) {
@@ -80,7 +104,7 @@ view.Panel = class {
     for (let at = 0; at < ids.length; at += 1) {
       const size = at + 1 - first;
       const last = at + 1 === ids.length;
-      if (!last && (this.joined.has(at + 1) || size < BLOCK)) continue;
+      if (!last && (this.answer.joined.has(at + 1) || size < BLOCK)) continue;
       if (!last && size < MOST && !(newline && this.slice(begins[at], ends[at]).endsWith('\n'))) continue;
       const text = this.slice(begins[first], ends[at]);
       const lines = text.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0);
@@ -115,7 +139,7 @@ view.Panel = class {
     let at = block.first;
     while (at < block.end) {
       let end = at + 1;
-      while (end < block.end && this.joined.has(end)) end += 1;
+      while (end < block.end && this.answer.joined.has(end)) end += 1;
       nodes.push(...(end - at === 1 || this.mode !== 'text' ? this.tokens(at, end) : [this.group(at, end)]));
       const isShown = nodes[nodes.length - 1].querySelector?.('br');
       if (this.mode === 'text' && !isShown && this.slice(this.answer.begins[at], this.answer.ends[end - 1]).endsWith('\n')) {
@@ -144,26 +168,26 @@ view.Panel = class {
   }
 
   token(at, inside) {
-    const { ids, begins, ends, pieces } = this.answer;
+    const { ids, begins, ends, special } = this.answer;
     const id = ids[at];
-    const [piece, type, , hex] = pieces[id];
+    const piece = this.model.textOf(id);
     const text = this.slice(begins[at], ends[at]);
     const differs = this.differs(begins[at], ends[at]);
-    const isSpecial = this.special.has(id);
-    const made = view.element('span', `token c${at % 6}${differs ? ' differs' : ''}${isSpecial ? ' special' : ''}`, {
+    const classes = `token c${at % 6}${differs ? ' differs' : ''}${special.has(id) ? ' special' : ''}`;
+    const made = view.element('span', classes, {
       role: 'button',
       tabindex: at === this.current ? '0' : '-1',
       'data-at': at,
       'aria-label': `${view.spoken(piece)}, id ${id}${differs ? ', cut differently' : ''}`,
     });
     if (this.mode === 'ids') made.append(String(id));
-    else if (type === 'BYTE' || (inside && piece.includes('\ufffd'))) {
+    else if (inside ? view.isBytes(this.model, id) : this.model.typeOf(id) === 'BYTE') {
       made.classList.add('bytes');
-      made.append(hex.toUpperCase().replace(/..(?=.)/g, '$& '));
+      made.append(view.hex(this.model.outputOf(id)));
     } else if (this.mode === 'pieces' || inside || !text) {
       if (!text || inside) made.classList.add('chip');
       made.append(view.piece(piece));
-    } else view.append(made, text);
+    } else view.append(made, text, true, 'some');
     return made;
   }
 
@@ -191,6 +215,42 @@ view.Panel = class {
     if (at === null) return;
     if (event.type === 'focusin') this.stand(at);
     this.events.point(this, at);
+  }
+
+  // What is copied of ids is a list of numbers, of all that is selected.
+  copy(event) {
+    if (this.mode !== 'ids') return;
+    const selection = getSelection();
+    const chosen = [...this.list.querySelectorAll('.token')].filter((one) => selection.containsNode(one, true));
+    if (!chosen.length || selection.isCollapsed) return;
+    const [first, last] = [chosen[0], chosen[chosen.length - 1]].map((one) => Number(one.dataset.at));
+    event.clipboardData.setData('text/plain', this.answer.ids.slice(first, last + 1).join(', '));
+    event.preventDefault();
+  }
+
+  // --- Scrolling together ------------------------------------------------------------------------------------------
+
+  // The list was scrolled: say to which place of the text, unless it only followed another.
+  scrolled() {
+    const top = this.list.scrollTop;
+    if (Math.abs(top - this.followed) < 2) return;
+    this.followed = -1;
+    const block = this.blocks.find((one) => one.element.offsetTop + one.element.offsetHeight > top);
+    if (!block) return;
+    const { begins, ends } = this.answer;
+    const [begin, end] = [begins[block.first], ends[block.end - 1]];
+    const part = Math.max(0, (top - block.element.offsetTop) / block.element.offsetHeight);
+    this.events.scrolled(this, begin + part * (end - begin));
+  }
+
+  follow(place) {
+    const { begins, ends } = this.answer;
+    const block = this.blocks.find((one) => ends[one.end - 1] > place);
+    if (!block) return;
+    const [begin, end] = [begins[block.first], ends[block.end - 1]];
+    const part = Math.max(0, (place - begin) / (end - begin));
+    this.list.scrollTop = block.element.offsetTop + part * block.element.offsetHeight;
+    this.followed = this.list.scrollTop;
   }
 
   stand(at) {
