@@ -10,7 +10,7 @@ mod train;
 use std::cell::RefCell;
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::{AlignOptions, Dropout, Engine, Error, Splitter};
+use cpbpe::{repair_into, AlignOptions, Dropout, Engine, Error, Splitter};
 
 /// What passes between JavaScript and a call.
 #[derive(Default)]
@@ -113,43 +113,40 @@ pub extern "C" fn pieces(model: usize) -> i32 {
     })
 }
 
-/// The added special tokens: their texts one after the other; where each ends, then the ids.
-#[no_mangle]
-pub extern "C" fn added(model: usize) -> i32 {
-    ask(model, |engine, _, numbers, text| {
-        let added = engine.head().added;
-        for (token, _) in &added {
-            text.extend(token);
-            numbers.push(text.len() as u32);
-        }
-        numbers.extend(added.iter().map(|(_, id)| id));
-        Ok(added.len() as i32)
-    })
-}
-
-/// What else is known about a model: the ids of unk, bos, eos and pad, each with 1 added, or 0; then whether it has a
-/// byte for each unknown character, whether it is byte-level, whether chunks that are pieces are taken whole, whether
-/// there is a dummy prefix, whether extra spaces are removed, whether spaces become U+2581, and whether suffix and prefix
-/// change places. The text is the pattern of a byte-level model, or else the name of the normalizer.
+/// What else is known about a model: the ids of unk, bos, eos and pad, each with 1 added, or 0; then flags, which
+/// `engine.js` names in this order; then the ids of the added tokens. Their texts come after two others: the pattern of
+/// a byte-level model, or else the name of the normalizer; and what the unknown piece is decoded to. The last numbers are
+/// where all of these texts end.
 #[no_mangle]
 pub extern "C" fn about(model: usize) -> i32 {
     ask(model, |engine, _, numbers, text| {
         let head = engine.head();
-        numbers.extend(engine.specials().map(|id| id.map_or(0, |id| id + 1)));
-        let byte_level = head.byte_level;
-        let whole = byte_level.as_ref().is_some_and(|options| options.whole);
-        let options = head.normalizer;
+        let (byte_level, options) = (head.byte_level, head.normalizer);
+        // In a byte-level model, bos, eos and pad may be added tokens (`special_ids` in Python says why).
+        let added = |name: &Vec<u8>| head.added.iter().find(|(token, _)| token == name).map(|(_, id)| *id);
+        let specials = engine.specials().into_iter().zip(&head.special_pieces).enumerate();
+        numbers.extend(specials.map(|(role, (id, name))| {
+            let id = id.or_else(|| added(name).filter(|_| role > 0 && byte_level.is_some()));
+            id.map_or(0, |id| id + 1)
+        }));
         let flags = [
             head.byte_fallback,
             byte_level.is_some(),
-            whole,
+            byte_level.as_ref().is_some_and(|options| options.whole),
             options.add_dummy_prefix,
+            options.prefix_before_space,
             options.remove_extra_whitespaces,
             options.escape_whitespaces,
             options.suffix,
+            head.carries,
         ];
         numbers.extend(flags.map(u32::from));
-        *text = byte_level.map_or(options.name, |options| options.pattern.into_bytes());
+        numbers.extend(head.added.iter().map(|(_, id)| id));
+        let rule = byte_level.map_or(options.name, |options| options.pattern.into_bytes());
+        for part in [rule, head.unk_surface].into_iter().chain(head.added.into_iter().map(|(token, _)| token)) {
+            text.extend(part);
+            numbers.push(text.len() as u32);
+        }
         Ok(0)
     })
 }
@@ -216,18 +213,19 @@ pub extern "C" fn chunks(model: usize) -> i32 {
     })
 }
 
-/// The text of ids.
+/// The text of ids. `keep`: a space at the beginning is kept, even if a dummy prefix may have put it there.
 #[no_mangle]
-pub extern "C" fn decode(model: usize) -> i32 {
+pub extern "C" fn decode(model: usize, keep: u32) -> i32 {
     ask(model, |engine, given, _, text| {
         let ids: Vec<u32> = given.chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]])).collect();
-        *text = engine.decoder().decode(&ids, false, NO_CHECK)?;
+        let decoded = engine.variant(None, keep != 0, false).decoder().decode(&ids, false, NO_CHECK)?;
+        repair_into(&decoded, text)?;
         Ok(0)
     })
 }
 
-/// The id of a piece; -1 if there is none.
+/// The id of a piece with 1 added; 0 if there is none.
 #[no_mangle]
 pub extern "C" fn find(model: usize) -> i32 {
-    ask(model, |engine, given, _, _| Ok(engine.find(given).map_or(-1, |id| id as i32)))
+    ask(model, |engine, given, _, _| Ok(engine.find(given).map_or(0, |id| id as i32 + 1)))
 }

@@ -11,38 +11,117 @@ const cpbpe = {};
   const encoder = new TextEncoder();
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   const strict = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
-  let core = null;
+  let [module, core] = [null, null];
 
-  // Start the core: `module` are the bytes of the WebAssembly file.
-  cpbpe.start = async (module) => {
-    core = (await WebAssembly.instantiate(module, {})).instance.exports;
+  // Start the core: `file` are the bytes of the WebAssembly file.
+  cpbpe.start = async (file) => {
+    module = await WebAssembly.compile(file);
+    restart();
+  };
+  const restart = () => {
+    core = new WebAssembly.Instance(module, {}).exports;
   };
 
   cpbpe.utf8 = (text) => encoder.encode(text);
-  cpbpe.text = (bytes) => decoder.decode(bytes);
+  // Each byte that belongs to no character is one U+FFFD, as in Python. (`decoder` would make one of several.)
+  cpbpe.text = (bytes) => {
+    const whole = textOf(bytes);
+    if (whole !== null) return whole;
+    let [text, at] = ['', 0];
+    while (at < bytes.length) {
+      const size = [0x80, 0xc0, 0xe0, 0xf0].findLastIndex((lead) => bytes[at] >= lead) + 1 || 1;
+      const character = textOf(bytes.subarray(at, at + size));
+      text += character ?? '\ufffd';
+      at += character === null ? 1 : size;
+    }
+    return text;
+  };
+  const textOf = (bytes) => {
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return null; // it is not UTF-8
+    }
+  };
+  cpbpe.join = (parts) => {
+    const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+    parts.reduce((at, part) => (joined.set(part, at), at + part.length), 0);
+    return joined;
+  };
+  // How many characters a text has. (An array of them would take a hundred bytes for each.)
+  cpbpe.length = (text) => {
+    let count = 0;
+    for (let at = 0; at < text.length; at += text.codePointAt(at) > 0xffff ? 2 : 1) count += 1;
+    return count;
+  };
 
   // --- What passes between JavaScript and the core -----------------------------------------------------------------
   // (Memory moves when it grows, so a view of it is made for each use, and everything that is kept is copied.)
 
-  const give = (bytes) => {
-    const at = core.room(bytes.length);
-    new Uint8Array(core.memory.buffer, at, bytes.length).set(bytes);
-  };
   const numbers = () => new Uint32Array(core.memory.buffer, core.numbers(), core.numbers_length()).slice();
   const bytes = () => new Uint8Array(core.memory.buffer, core.text(), core.text_length()).slice();
-  const checked = (result) => {
-    if (result < 0) throw new Error(decoder.decode(bytes()));
-    return result;
-  };
+  const NOTHING = new Uint8Array();
   const PREFIX = { model: -1, off: 0, on: 1 };
 
   // Call the core with some bytes. The result is a number; `numbers` and `bytes` have what is longer.
   cpbpe.call = (name, given, ...values) => {
-    give(given);
-    return checked(core[name](...values));
+    let result;
+    try {
+      const at = core.room(given.length);
+      new Uint8Array(core.memory.buffer, at, given.length).set(given);
+      result = core[name](...values);
+    } catch (error) {
+      // What was half done may be in any state, so a new core takes over. Models are loaded again when they are used.
+      restart();
+      throw new Error(`The core gave up on this (${error.message}): it ran out of memory, or has a mistake, which ` +
+        'you can report. Everything else still works.');
+    }
+    if (result < 0) throw new Error(decoder.decode(bytes()));
+    return result;
   };
   cpbpe.numbers = numbers;
   cpbpe.bytes = bytes;
+
+  // A field of a protobuf message, which the core has read before and found valid: its bytes, or null.
+  const fieldOf = (message, wanted) => {
+    let [at, found] = [0, null];
+    const number = () => {
+      for (let [value, unit] = [0, 1]; ; unit *= 128) {
+        value += (message[at] & 127) * unit;
+        if (message[at++] < 128) return value;
+      }
+    };
+    while (at < message.length) {
+      const tag = number();
+      const [field, type] = [Math.floor(tag / 8), tag % 8];
+      if (type === 0) number();
+      else if (type === 2) {
+        const length = number();
+        if (field === wanted) found = message.subarray(at, at + length); // (the last one is valid)
+        at += length;
+      } else at += type === 1 ? 8 : 4;
+    }
+    return found;
+  };
+
+  // What a file says in addition to the model, as `Carried` in cpbpe/model/spec.py. Nothing depends on it, so damaged
+  // JSON is ignored, except for the flags of tokens.
+  const CARRIED = 41701;
+  const FLAGS = ['plain', 'lstrip', 'rstrip', 'single_word', 'late', 'normalized'];
+  const carriedBy = (file) => {
+    let carried;
+    try {
+      carried = JSON.parse(strict.decode(fieldOf(file, CARRIED) ?? NOTHING));
+    } catch {
+      // as if it said nothing
+    }
+    const { options = {}, roles = {}, chat_templates = {}, tokens = {} } = Object(carried);
+    const areFlags = (flags) => Array.isArray(flags) && flags.every((flag) => FLAGS.includes(flag));
+    if (Object(tokens) !== tokens || Array.isArray(tokens) || !Object.values(tokens).every(areFlags)) {
+      throw new Error('The list of tokens in this file is damaged. Convert the original again.');
+    }
+    return { options: Object(options), roles: Object(roles), templates: Object(chat_templates), tokens };
+  };
 
   // --- A model -----------------------------------------------------------------------------------------------------
 
@@ -51,32 +130,44 @@ const cpbpe = {};
     constructor(file, name = 'model') {
       this.name = name;
       this.file = file;
-      this.number = cpbpe.call('load', file);
       // 1. The pieces.
-      this.size = core.pieces(this.number);
+      this.size = cpbpe.call('pieces', NOTHING, this.number);
       const columns = numbers();
       this.blob = bytes();
       this.ends = columns.subarray(0, this.size);
       this.scores = new Float32Array(columns.buffer, 4 * this.size, this.size);
       this.types = Uint8Array.from(columns.subarray(2 * this.size));
-      // 2. Added tokens.
-      const count = core.added(this.number);
-      const [places, texts] = [numbers(), bytes()];
-      this.added = new Map(); // the texts of added tokens by their ids
-      for (let at = 0; at < count; at += 1) {
-        this.added.set(places[count + at], decoder.decode(texts.subarray(at ? places[at - 1] : 0, places[at])));
+      // 2. All else, in the order that `about` in core/wasm has.
+      cpbpe.call('about', NOTHING, this.number);
+      const [about, blob] = [Array.from(numbers()), bytes()];
+      const take = (count) => about.splice(0, count);
+      [this.unk, this.bos, this.eos, this.pad] = take(4).map((id) => (id ? id - 1 : null));
+      [this.hasBytes, this.isByteLevel, this.takesWhole, this.hasPrefix, this.prefixesSpace, this.trims, this.escapes,
+        this.isSuffix, this.carries] = take(9).map(Boolean);
+      const ids = take((about.length - 2) / 2);
+      const parts = about.map((end, at) => blob.subarray(at ? about[at - 1] : 0, end));
+      this.rule = decoder.decode(parts[0]); // the pattern of a byte-level model, or the name of the normalizer
+      this.surface = parts[1]; // what the unknown piece is decoded to, in bytes
+      // 3. Tokens that are no pieces, or have flags.
+      this.carried = carriedBy(this.carries ? file : NOTHING);
+      this.flags = new Map(Object.entries(this.carried.tokens));
+      this.added = new Map(ids.map((id, at) => [id, textOf(parts[2 + at])])); // their texts by their ids
+      const isWrong = ([id, text]) => !text || id < this.size || (this.find(text) !== null && !this.flags.has(text));
+      if (new Set(this.added.values()).size < ids.length || [...this.added].some(isWrong)) {
+        throw new Error('The tokens that were added to this model are damaged. Add them to the original again.');
       }
-      // 3. All else.
-      core.about(this.number);
-      const about = Array.from(numbers());
-      [this.unk, this.bos, this.eos, this.pad] = about.slice(0, 4).map((id) => (id ? id - 1 : null));
-      const flags = about.slice(4).map(Boolean);
-      [this.hasBytes, this.isByteLevel, this.takesWhole, this.hasPrefix, this.trims, this.escapes, this.isSuffix] = flags;
-      this.rule = decoder.decode(bytes()); // the pattern of a byte-level model, or the name of the normalizer
+      this.#findTokens();
+    }
+
+    // The core's number of this model. A core that was started anew loads it again.
+    get number() {
+      if (this.core !== core) this.loaded = cpbpe.call('load', this.file);
+      this.core = core;
+      return this.loaded;
     }
 
     close() {
-      core.unload(this.number);
+      if (this.core === core) core.unload(this.loaded);
     }
 
     // The piece of an id as bytes, and as text. Added tokens come after the pieces.
@@ -85,46 +176,53 @@ const cpbpe = {};
       return this.blob.subarray(id ? this.ends[id - 1] : 0, this.ends[id]);
     }
     textOf(id) {
-      return decoder.decode(this.bytesOf(id));
+      return cpbpe.text(this.bytesOf(id));
     }
     typeOf(id) {
       return id < this.size ? cpbpe.TYPES[this.types[id]] : 'ADDED';
     }
     // The id of a piece, given as bytes or text; null if there is none.
     find(piece) {
-      give(typeof piece === 'string' ? encoder.encode(piece) : piece);
-      const id = core.find(this.number);
-      return id < 0 ? null : id;
+      const id = cpbpe.call('find', typeof piece === 'string' ? encoder.encode(piece) : piece, this.number);
+      return id ? id - 1 : null;
     }
 
-    // What an id adds in the middle of a text, in bytes.
+    // What an id adds in the middle of a text, in bytes; as `ModelFacts.bytes_of` in Python.
     outputOf(id) {
-      const [piece, type] = [this.bytesOf(id), id < this.size ? this.types[id] : 0];
-      if (type === CONTROL) return new Uint8Array();
+      if (this.shown.has(id)) return encoder.encode(this.shown.get(id));
+      const [piece, type] = [this.bytesOf(id), this.types[id]];
+      if (type === CONTROL) return NOTHING;
+      if (type === UNKNOWN) return this.surface;
       if (type === BYTE) return Uint8Array.of(parseInt(decoder.decode(piece.subarray(3, 5)), 16));
-      if (type === UNKNOWN || this.isByteLevel || type === 0) return type === UNKNOWN ? this.decode([id]) : piece;
-      return this.escapes ? encoder.encode(decoder.decode(piece).replaceAll('▁', ' ')) : piece;
+      if (this.isByteLevel) return piece;
+      // U+2581 stands for a space. (The piece may not be UTF-8, so it is not decoded.)
+      const isSpace = (at) => piece[at] === 0xe2 && piece[at + 1] === 0x96 && piece[at + 2] === 0x81;
+      const output = [];
+      for (let at = 0; at < piece.length; at += isSpace(at) ? 3 : 1) output.push(isSpace(at) ? 0x20 : piece[at]);
+      return Uint8Array.from(output);
     }
 
     // --- Texts -----------------------------------------------------------------------------------------------------
 
-    // Encode a text: ids, and where each begins and ends in it, in characters (not in JavaScript's units).
+    // Encode a text: ids, and where each begins and ends in it, in characters (not in JavaScript's units). `alpha` is
+    // the chance that a merge is skipped.
     encode(text, { prefix = 'model', alpha = 0, seed = 0, bos = false, eos = false, special = false } = {}) {
       for (const [wanted, id, name] of [[bos, this.bos, 'bos'], [eos, this.eos, 'eos']]) {
         if (wanted && id === null) throw new Error(`This model has no ${name}.`);
       }
-      const parts = special ? this.split(text) : [text];
+      if (!(alpha >= 0 && alpha <= 1)) throw new Error(`The chance of skipping a merge is from 0 to 1, not ${alpha}.`);
+      const parts = this.split(text, { special, prefix });
       const made = { ids: bos ? [this.bos] : [], begins: bos ? [0] : [], ends: bos ? [0] : [] };
       let at = 0;
       parts.forEach((part, place) => {
         if (typeof part === 'object') {
-          const length = Array.from(part.text).length;
           made.ids.push(part.id);
           made.begins.push(at);
-          made.ends.push((at += length));
+          made.ends.push((at += cpbpe.length(part.text)));
           return;
         }
-        const own = place && alpha ? mixed(mixed(BigInt(seed)) ^ BigInt(place)) : BigInt(seed);
+        // Each part has a seed of its own; the first one has that of the text.
+        const own = BigInt.asUintN(64, place ? mixed(mixed(BigInt(seed)) ^ BigInt(place)) : BigInt(seed));
         const halves = [Number(own & 0xffffffffn), Number(own >> 32n)];
         const count = cpbpe.call('encode', encoder.encode(part), this.number, PREFIX[prefix], alpha, ...halves);
         const found = numbers();
@@ -133,10 +231,10 @@ const cpbpe = {};
           made.begins.push(at + found[count + token]);
           made.ends.push(at + found[2 * count + token]);
         }
-        if (parts.length > 1) at += Array.from(part).length;
+        if (parts.length > 1) at += cpbpe.length(part);
       });
       if (eos) {
-        const end = Array.from(text).length;
+        const end = cpbpe.length(text);
         made.ids.push(this.eos);
         made.begins.push(end);
         made.ends.push(end);
@@ -144,9 +242,11 @@ const cpbpe = {};
       return made;
     }
 
-    // How many ids a text has, without special tokens.
+    // How many ids a text has. Special tokens in it are text.
     count(text, prefix = 'model') {
-      return cpbpe.call('count', encoder.encode(text), this.number, PREFIX[prefix]);
+      const ids = (part) => cpbpe.call('count', encoder.encode(part), this.number, PREFIX[prefix]);
+      const parts = this.split(text, { prefix });
+      return parts.reduce((sum, part) => sum + (typeof part === 'object' ? 1 : ids(part)), 0);
     }
 
     // The normalized text, in bytes.
@@ -161,46 +261,143 @@ const cpbpe = {};
       return Array.from(numbers());
     }
 
-    // The text of ids, in bytes.
+    // The text of ids, in bytes. Tokens that are shown divide it: what follows one is decoded as a text by itself.
     decode(ids) {
-      cpbpe.call('decode', new Uint8Array(Uint32Array.from(ids).buffer), this.number);
-      return bytes();
-    }
-
-    // --- Special tokens --------------------------------------------------------------------------------------------
-
-    // The ids of special tokens by their texts: CONTROL pieces and added tokens.
-    get special() {
-      if (!this.specialIds) {
-        this.specialIds = new Map();
-        for (let id = 0; id < this.size; id += 1) {
-          if (this.types[id] !== CONTROL) continue;
-          try {
-            this.specialIds.set(strict.decode(this.bytesOf(id)), id);
-          } catch {
-            // no text can spell it
-          }
+      const used = (id) => Number.isInteger(id) && id >= 0 && (id < this.size || this.added.has(id));
+      const wrong = ids.find((id) => !used(id));
+      if (wrong !== undefined) throw new Error(`There is no id ${wrong}.`);
+      const keeps = Boolean(this.carried.options.keep_space_after_special);
+      const parts = [];
+      let [segment, kept] = [[], 0];
+      const end = () => {
+        cpbpe.call('decode', new Uint8Array(Uint32Array.from(segment).buffer), this.number, kept);
+        parts.push(bytes());
+        segment = [];
+      };
+      ids.forEach((id, at) => {
+        const text = this.shown.get(id);
+        if (text === undefined) {
+          segment.push(id);
+          return;
         }
-        for (const [id, text] of this.added) this.specialIds.set(text, id);
-      }
-      return this.specialIds;
+        end();
+        const strips = at === 0 && keeps && (this.hasPrefix || this.trims) && !this.isByteLevel;
+        parts.push(encoder.encode(strips ? text.replace(/^ /, '') : text));
+        kept = Number(keeps);
+      });
+      end();
+      return cpbpe.join(parts);
     }
 
-    // A text as parts: texts, and `{ text, id }` for special tokens between them. Of several that begin at one place,
-    // the longest is taken.
-    split(text) {
-      const texts = [...this.special.keys()].filter(Boolean).sort((one, other) => other.length - one.length);
-      if (!texts.length) return [text];
-      const any = new RegExp(texts.map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|'), 'g');
+    // --- Special tokens: cpbpe/tokenizer/special_tokens.py does the same, and says what their flags mean -------------
+
+    // `special`: the ids of special tokens by their texts; `plain`: those of tokens that every text is searched for;
+    // `shown`: what tokens are decoded to, by their ids, where the core would not do so.
+    #findTokens() {
+      const ids = new Map();
+      for (let id = 0; id < this.size; id += 1) {
+        const piece = this.bytesOf(id);
+        const text = this.types[id] === CONTROL ? textOf(piece) : null;
+        if (text !== null) ids.set(text, id); // (else no text can spell it)
+      }
+      for (const [id, text] of this.added) ids.set(text, id);
+      for (const text of this.flags.keys()) {
+        const id = ids.get(text) ?? this.find(text);
+        if (id !== null) ids.set(text, id);
+      }
+      const isPlain = ([text]) => this.#has(text, 'plain');
+      this.special = new Map([...ids].filter((row) => !isPlain(row)));
+      this.plain = new Map([...ids].filter(isPlain));
+      this.shown = new Map();
+      for (const [text, id] of [...this.special, ...this.plain]) {
+        if (!this.added.has(id) && !this.flags.has(text)) continue;
+        const name = this.#has(text, 'normalized') ? this.#normalized(text) : text;
+        const isOther = id >= this.size || this.types[id] === CONTROL || name !== text;
+        if (isOther) this.shown.set(id, name === text ? text : name.replaceAll('▁', ' '));
+      }
+      this.searches = {};
+    }
+    #has(token, flag) {
+      return Boolean(this.flags.get(token)?.includes(flag));
+    }
+    #normalized(text) {
+      return decoder.decode(this.normalize(text, this.prefixesSpace ? 'model' : 'off'));
+    }
+
+    // A text as parts: texts, and `{ text, id }` for the tokens between them. Without `special`, only plain tokens are
+    // looked for.
+    split(text, { special = false, prefix = 'model' } = {}) {
+      if (!(prefix in PREFIX)) throw new Error(`The prefix is ${Object.keys(PREFIX).join(', ')}, not ${prefix}.`);
+      const ids = special ? new Map([...this.plain, ...this.special]) : this.plain;
+      if (!ids.size) return [text];
+      const kept = special ? 'all' : 'plain';
+      this.searches[kept] ??= this.#searches([...ids.keys()]);
+      const { steps, normalized } = this.searches[kept];
+      let parts = [cpbpe.text(encoder.encode(text))]; // (halves of surrogate pairs are gone)
+      for (const step of steps) {
+        parts = parts.flatMap((part) => (typeof part === 'object' ? [part] : this.#cut(part, step, ids)));
+      }
+      for (const part of normalized.size ? parts.filter((one) => typeof one === 'string') : []) {
+        const found = decoder.decode(this.normalize(part, 'off'));
+        const token = [...normalized.keys()].find((one) => found.includes(normalized.get(one)));
+        if (token !== undefined && part) {
+          throw new Error(`The text may hold the token ${token}, which this model looks for in normalized text. ` +
+            'The page cannot do that; cpbpe encode can.');
+        }
+      }
+      return parts;
+    }
+
+    // What to look for, step by step: of several tokens that begin at one place, the longest is taken. `normalized` are
+    // the tokens that are looked for in normalized text, with what that must hold at least.
+    #searches(texts) {
+      const isLate = (text) => this.#has(text, 'late');
+      const isNormalized = (text) => this.#has(text, 'normalized');
+      const usual = texts.filter((text) => !isNormalized(text)).sort((one, other) => other.length - one.length);
+      const steps = [usual.filter((text) => !isLate(text)), usual.filter(isLate)].filter((some) => some.length);
+      const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+      const inner = (text) => decoder.decode(this.normalize(text, 'off')).replace(/^[▁ ]+|[▁ ]+$/g, '');
+      return {
+        steps: steps.map((some) => new RegExp(some.map(escaped).join('|'), 'g')),
+        normalized: new Map(texts.filter(isNormalized).map((text) => [text, inner(text)])),
+      };
+    }
+
+    // The parts of a text, by one step.
+    #cut(text, step, ids) {
+      const found = [];
+      let free = 0; // where the last token ends, with its spaces
+      for (const { 0: token, index } of text.matchAll(step)) {
+        let [begin, end] = [index, index + token.length];
+        const around = [text.slice(Math.max(0, begin - 2), begin), text.slice(end, end + 2)];
+        if (this.#has(token, 'single_word') && (WORD_ENDS.test(around[0]) || WORD_BEGINS.test(around[1]))) continue;
+        if (this.#has(token, 'rstrip')) while (SPACE.test(text.charAt(end))) end += 1;
+        if (this.#has(token, 'lstrip')) {
+          begin = Math.max(begin, free);
+          while (begin > free && SPACE.test(text.charAt(begin - 1))) begin -= 1;
+          if (begin >= end) continue; // it consists of spaces that the token before it has taken
+        }
+        // A token may begin within the spaces of the one before it.
+        const last = found[found.length - 1];
+        if (last) last.end = Math.max(last.begin, Math.min(last.end, begin));
+        found.push({ id: ids.get(token), begin, end });
+        free = end;
+      }
       const parts = [];
       let done = 0;
-      for (const found of text.matchAll(any)) {
-        parts.push(text.slice(done, found.index), { text: found[0], id: this.special.get(found[0]) });
-        done = found.index + found[0].length;
+      for (const { id, begin, end } of found) {
+        parts.push(text.slice(done, begin), { text: text.slice(begin, end), id });
+        done = end;
       }
       return [...parts, text.slice(done)];
     }
   };
+
+  // As Unicode and the regular expressions of tokenizers have them. (Letters in circles and squares are symbols.)
+  const SPACE = /\p{White_Space}/u;
+  const CIRCLED = '\\u24b6-\\u24e9\\u{1f130}-\\u{1f149}\\u{1f150}-\\u{1f169}\\u{1f170}-\\u{1f189}';
+  const WORD = `[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\u200c\\u200d${CIRCLED}]`;
+  const [WORD_BEGINS, WORD_ENDS] = [new RegExp(`^${WORD}`, 'u'), new RegExp(`${WORD}$`, 'u')];
 
   // A number of 64 bits that depends on all bits of another (SplitMix64); `cpbpe/reference/merging.py` has the same.
   const MASK = (1n << 64n) - 1n;

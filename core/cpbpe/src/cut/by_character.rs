@@ -75,9 +75,11 @@ impl Cutter<'_> {
     #[inline(always)]
     pub(super) fn next_by_character(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
         words.first = self.base;
-        #[cfg(target_arch = "x86_64")]
         if let Some(vector) = machine.vector() {
+            #[cfg(target_arch = "x86_64")]
             return self.next_by_mask(vector, words);
+            #[cfg(not(target_arch = "x86_64"))]
+            match vector {}
         }
         self.next_one_by_one(words)
     }

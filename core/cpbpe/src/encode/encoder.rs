@@ -168,10 +168,12 @@ struct Encoder<'a, S, O> {
 impl<S: WordSource, O: Output> Encoder<'_, S, O> {
     /// Encode the text of the source.
     fn run(&mut self, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
-        #[cfg(target_arch = "x86_64")]
         if let Some(vector) = self.source.vector() {
             // SAFETY: the machine has the instructions, because there is a `Vector`.
+            #[cfg(target_arch = "x86_64")]
             return unsafe { self.run_vector(vector, text, pending) };
+            #[cfg(not(target_arch = "x86_64"))]
+            match vector {}
         }
         self.run_on(Plain, text, pending)
     }

@@ -45,10 +45,12 @@ impl Scanner {
     }
 
     fn scan_by<R: Rules>(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
-        #[cfg(target_arch = "x86_64")]
         if let Some(vector) = self.vector {
             // SAFETY: the machine has the instructions, because there is a `Vector`.
+            #[cfg(target_arch = "x86_64")]
             return unsafe { scan_vector::<R>(vector, &self.classes, text, begin, ends) };
+            #[cfg(not(target_arch = "x86_64"))]
+            match vector {}
         }
         scan::<R>(Plain, &self.classes, text, begin, ends)
     }
