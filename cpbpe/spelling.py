@@ -102,6 +102,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def sized(number: int) -> str:
+    """A number of bytes as people read it: in decimal units, as disks and networks are measured.
+
+    >>> sized(1), sized(950), sized(11_156), sized(999_960), sized(493_443_000)
+    ('1 byte', '950 bytes', '11.2 kB', '1.0 MB', '493.4 MB')
+    """
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number >= 0.99995 * factor:  # so that rounding yields no "1000.0 kB"
+            return f"{number / factor:.1f} {unit}"
+    return counted(number, "byte")
+
+
 def listed(items: list[str]) -> str:
     """Items as an enumeration in a sentence.
 

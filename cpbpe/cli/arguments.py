@@ -115,6 +115,21 @@ def documents_of(arguments: argparse.Namespace, files: Iterable[str]) -> Documen
     return documents
 
 
+# --- Messages ----------------------------------------------------------------------------------------
+
+
+def add_messages(parser: Parser, what: str) -> None:
+    """Add the options about messages and progress; `what` is what is said with --verbose."""
+    parser.add("--quiet -q", "print nothing but errors: no summary, no progress bar")
+    parser.add("--verbose -v", f"also say {what}")
+    parser.add("--progress", "show a progress bar, even if the output goes into a pipe")
+
+
+def progress_of(arguments: argparse.Namespace) -> bool | None:
+    """Whether there is a progress bar; None if that depends on where the outputs go."""
+    return False if arguments.quiet else arguments.progress or None
+
+
 # --- Encoding and decoding ---------------------------------------------------------------------------
 
 _MEANINGS = {

@@ -12,7 +12,7 @@ from cpbpe.cli.output import existing, make_folder, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
 from cpbpe.model.formats.registry import FORMATS
-from cpbpe.spelling import counted
+from cpbpe.spelling import sized
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.converting import Conversion
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{label:<14}{text}")
         if arguments.verbose:
             for path in done.files:
-                say(f"{path}: {counted(os.path.getsize(path), 'byte')}")
+                say(f"{path}: {sized(os.path.getsize(path))}")
     return 0
 
 

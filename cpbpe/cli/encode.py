@@ -14,15 +14,17 @@ from cpbpe.cli.arguments import (
     add_documents,
     add_encode_options,
     add_given,
+    add_messages,
     encode_options_of,
     load,
+    progress_of,
     threads_of,
 )
-from cpbpe.cli.output import check_outputs, existing, on_terminal, say, show_files, write_parts
+from cpbpe.cli.output import check_outputs, existing, say, show_files, write_parts
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
-from cpbpe.spelling import counted
+from cpbpe.spelling import counted, sized
 from cpbpe.training.progress import Display
 
 if TYPE_CHECKING:
@@ -173,8 +175,7 @@ def add_output(parser: Parser) -> None:
         "write to this file, which appears when it is complete (default: the standard output)",
     )
     parser.add("--threads -t N", "how many threads to use (default: one per processor)")
-    parser.add("--quiet -q", "print nothing but errors")
-    parser.add("--verbose -v", "also say which files are read, and what was done")
+    add_messages(parser, "which files are read, and what was done")
     parser.add("--json", "with --out: print the summary as JSON")
 
 
@@ -213,10 +214,8 @@ def work(
     check_outputs([out], sources)
     replaced = existing([out]) if out is not None else ""
     begun = time.perf_counter()
-    # If the output goes to a terminal, there is no bar, because it would get between the lines.
-    shown = False if arguments.quiet or on_terminal(out) else None
     try:
-        with Display(shown) as display:
+        with Display(progress_of(arguments), is_printed=out is None) as display:
             write_parts(out, lambda: make(lambda done: display.update(phase, done, total)))
     except KeyboardInterrupt:
         kept = f"{out} was not written" if out is not None else "the output is not complete"
@@ -230,8 +229,7 @@ def _summarize(arguments: argparse.Namespace, tally: Tally, seconds: float, repl
         print(json.dumps({**vars(tally), "seconds": round(seconds, 3), "out": arguments.out}))
         return
     compression = f"{tally.bytes / tally.tokens:.3f} bytes per token" if tally.tokens else "no tokens"
-    numbers = ((tally.documents, "text"), (tally.bytes, "byte"), (tally.tokens, "token"))
-    done = ", ".join(counted(number, noun) for number, noun in numbers)
+    done = f"{counted(tally.documents, 'text')}, {sized(tally.bytes)}, {counted(tally.tokens, 'token')}"
     if arguments.out is not None and not arguments.quiet:
         print(f"written       {arguments.out}{replaced}: {done}")
     if arguments.verbose:

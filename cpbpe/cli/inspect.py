@@ -12,6 +12,7 @@ from cpbpe.cli.arguments import HELP, OUT, add_given, given_of, load
 from cpbpe.cli.output import as_json, check_outputs, on_terminal, say, terminal, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag
 from cpbpe.lazy import importing
+from cpbpe.text.drawn import shown
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -150,10 +151,8 @@ def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     if arguments.json:
         yield as_json({name: templates[name]})
     else:
-        with importing:
-            from cpbpe.tools.vocabulary_file import visible
         for line in templates[name].split("\n"):
-            yield visible(line) if on_terminal(arguments.out) else line
+            yield shown(line) if on_terminal(arguments.out) else line
 
 
 def _id_of(tok: Tokenizer, piece: str) -> int:
@@ -188,5 +187,4 @@ def _matching(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
         yield from to_json_rows(matching)
     else:
         columns = terminal(arguments.out)[0] if on_terminal(arguments.out) else None
-        shown = ((row.id, row.type, row.score, row.piece.decode(errors="replace")) for row in matching)
-        yield from piece_lines(shown, columns, tok.facts.is_byte_level)
+        yield from piece_lines(matching, columns)

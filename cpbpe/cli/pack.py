@@ -7,7 +7,16 @@ import os
 from errno import EEXIST
 from pathlib import Path
 
-from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
+from cpbpe.cli.arguments import (
+    HELP,
+    add_documents,
+    add_encode_options,
+    add_given,
+    add_messages,
+    encode_options_of,
+    load,
+    progress_of,
+)
 from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number
 from cpbpe.corpus.find import find
@@ -107,8 +116,7 @@ def parser() -> Parser:
     parser.add(
         "--threads -t N", "how many threads encode (default: one per processor); --workers is the same"
     )
-    parser.add("--quiet -q", "print nothing but errors")
-    parser.add("--verbose -v", "also say which files are read")
+    add_messages(parser, "which files are read")
     parser.add("--json", "print the summary as JSON")
     return parser
 
@@ -134,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
             list(map(Path, arguments.corpus)),
             arguments.out,
             format=arguments.input_format,
-            progress=False if arguments.quiet else None,
+            progress=progress_of(arguments),
             **options,
             **encode_options_of(arguments, tokenizer),
         )

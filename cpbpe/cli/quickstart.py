@@ -11,12 +11,13 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.output import check_outputs
+from cpbpe.cli.output import check_outputs, terminal
 from cpbpe.cli.parsing import Parser
 from cpbpe.cli.train import FLAGS, TrainParser
 from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
-from cpbpe.spelling import counted, listed
+from cpbpe.spelling import counted, listed, sized
+from cpbpe.text.drawn import Lines, shown
 from cpbpe.training.report import pieces_in_words
 
 if TYPE_CHECKING:
@@ -75,26 +76,29 @@ def run(arguments: argparse.Namespace) -> int:
     model, vocab, text = NAMES
     _write(folder, {model: result.model_bytes, vocab: vocab_file(result.spec), text: corpus()})
 
+    made = Lines(terminal(None)[0])
     first = report.special_pieces
     merges = ", ".join(tokenizer.id_to_piece(id) for id in range(first, first + 8))
-    print(
-        f"Trained {report.vocab_size:,} pieces on {report.reading.bytes:,} bytes of text in several "
-        f"languages, in {took:.2f} s (engine: {engine_name()}).\n"
-        f"The pieces: {pieces_in_words(report)}.\n"
-        f"The first merges were {merges}."
+    made.paragraph(
+        f"Trained {report.vocab_size:,} pieces on {sized(report.reading.bytes)} of text in several "
+        f"languages, in {took:.2f} s (engine: {engine_name()})."
     )
+    made.paragraph(f"The pieces: {pieces_in_words(report)}.")
+    made.paragraph(f"The first merges were {merges}.")
     ids = tokenizer.encode(arguments.text)
-    print(f"\n{arguments.text}\nis {counted(len(ids), 'token')}:\n")
+    made.paragraph("", shown(arguments.text), f"is {counted(len(ids), 'token')}:", "")
     # The pieces, each over its id, in columns; in colour if the terminal shows colours.
-    print(indent(tokenizer.show(arguments.text, limit=None).text(columns=100), "  "))
+    drawn = tokenizer.show(arguments.text, limit=None).text(columns=made.columns - 2)
+    made.lines += indent(drawn, "  ").split("\n")
     decoded = tokenizer.decode(ids)
     same = "the same text" if decoded == arguments.text else "which is not the same text"
-    print(f"\nDecoded again: {decoded} ({same}).")
-    print(f"\nThe model is {os.path.join(folder, model)}. Use it in Python:\n")
-    print(f"    import cpbpe\n    tok = cpbpe.load({folder!r})\n    tok.encode('Hello')\n")
-    print("Train one yourself, on the same text or on your own:\n")
+    made.paragraph("", f"Decoded again: {shown(decoded)} ({same}).")
+    made.paragraph("", f"The model is {os.path.join(folder, model)}. Use it in Python:", "")
+    made.lines += ["    import cpbpe", f"    tok = cpbpe.load({folder!r})", "    tok.encode('Hello')"]
+    made.paragraph("", "Train one yourself, on the same text or on your own:", "")
     command = ["cpbpe", "train", os.path.join(folder, text), "--vocab-size", str(VOCAB_SIZE), "--out", "my"]
-    print(f"    {shlex.join(command)}")
+    made.lines.append(f"    {shlex.join(command)}")
+    print("\n".join(made.lines))
     return 0
 
 

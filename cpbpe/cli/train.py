@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import add_reading
+from cpbpe.cli.arguments import add_messages, add_reading, progress_of
 from cpbpe.cli.output import check_outputs, existing, make_folder, say, show_files
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
@@ -55,13 +55,12 @@ THEIRS = {"model-prefix": "out", "num-threads": "threads"}
 """Flags of spm_train that have another name but the same meaning here."""
 
 _OUT = "the model is named with --out"
-_PROGRESS = "progress is shown on a terminal anyway, and --quiet hides it"
 _REPLACED = "files are replaced without asking; leave it out"
 
 GUESSED = {
     **dict.fromkeys(("model", "model-writer", "out-prefix", "output", "output-dir", "output-path"), _OUT),
     **dict.fromkeys(("prefix", "save", "save-path"), _OUT),
-    **dict.fromkeys(("progress", "progress-bar", "show-progress"), _PROGRESS),
+    **dict.fromkeys(("progress-bar", "show-progress"), "it is --progress"),
     **dict.fromkeys(("force", "overwrite"), _REPLACED),
     "encoding": "a corpus is UTF-8; convert it first, for example with iconv",
     **dict.fromkeys(("options", "config"), "each option is given by itself, such as --vocab-size 1000"),
@@ -236,8 +235,7 @@ def add_options(parser: Parser) -> None:
         "how much memory the counts may take, such as 500MB or 4GB; the rest goes to temporary files",
         type=_memory,
     )
-    parser.add("--quiet -q", "print nothing but errors: no progress bar, no report")
-    parser.add("--verbose -v", "also say which files are read, and which are not")
+    add_messages(parser, "which files are read, and which are not")
     parser.add("--json", "print the report as JSON")
     # 2. The options of all models.
     both = (*fields(TrainOptions), *fields(ByteTrainOptions))
@@ -306,7 +304,7 @@ def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `cpbpe.train` and `WordCounts.build` that say how to read a corpus."""
     return {
         "threads": arguments.threads,
-        "progress": False if arguments.quiet else None,
+        "progress": progress_of(arguments),
         "memory_limit": arguments.memory_limit,
         "format": arguments.input_format,
         "field": arguments.field,

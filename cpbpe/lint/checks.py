@@ -19,6 +19,7 @@ from cpbpe.lazy import kept
 from cpbpe.lint.findings import CODES, MOST_EVIDENCE, Finding, Reach
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import advised, given
+from cpbpe.text.drawn import quoted
 from cpbpe.text.utf8 import text_of
 
 _MARK = "\U0010fffd"
@@ -68,7 +69,7 @@ class Subject:
 
     def named(self, ids: Iterable[int]) -> tuple[str, ...]:
         """A few pieces with their ids, as evidence."""
-        return tuple(f"{id} {self.texts[id]!r}" for id in list(ids)[:MOST_EVIDENCE])
+        return tuple(f"{id} {quoted(self.texts[id])}" for id in list(ids)[:MOST_EVIDENCE])
 
     def about(
         self, code: str, ids: Iterable[int], evidence: Iterable[str] | None = None, **facts: Any
@@ -119,7 +120,7 @@ def scores(subject: Subject) -> Iterator[Finding]:
             groups[numbers[id]].append(id)
     alike = sorted((ids for ids in groups.values() if len(ids) > 1), key=lambda ids: (-len(ids), ids))
     shown = (
-        f"{numbers[ids[0]]:g}: {len(ids)} pieces, such as {texts[ids[0]]!r} and {texts[ids[1]]!r}"
+        f"{numbers[ids[0]]:g}: {len(ids)} pieces, such as {quoted(texts[ids[0]])} and {quoted(texts[ids[1]])}"
         for ids in alike[:MOST_EVIDENCE]
     )
     yield from subject.about("equal-scores", sorted(id for ids in alike for id in ids), shown)
@@ -151,7 +152,7 @@ def alike(subject: Subject) -> Iterator[Finding]:
         yield from subject.about(
             "alike-after-normalizing",
             (id for id, _ in pairs),
-            (f"{texts[a]!r} becomes {texts[b]!r}" for a, b in pairs[:MOST_EVIDENCE]),
+            (f"{quoted(texts[a])} becomes {quoted(texts[b])}" for a, b in pairs[:MOST_EVIDENCE]),
         )
     # 2. By Unicode normal form NFC.
     by_form: dict[str, list[int]] = defaultdict(list)
@@ -162,7 +163,7 @@ def alike(subject: Subject) -> Iterator[Finding]:
     yield from subject.about(
         "alike-in-unicode",
         sorted(id for ids in same for id in ids),
-        (" and ".join(ascii(texts[id]) for id in ids) for ids in same[:MOST_EVIDENCE]),
+        (" and ".join(quoted(texts[id], codes=True) for id in ids) for ids in same[:MOST_EVIDENCE]),
     )
 
 
@@ -201,7 +202,7 @@ def odd_characters(subject: Subject) -> Iterator[Finding]:
         for id in subject.text_ids
         if not texts[id].isprintable() and len(texts[id]) > 1 and _INVISIBLE.intersection(texts[id])
     ]
-    yield from subject.about("invisible", ids, (f"{id} {texts[id]!a}" for id in ids[:MOST_EVIDENCE]))
+    yield from subject.about("invisible", ids, (f"{id} {quoted(texts[id])}" for id in ids[:MOST_EVIDENCE]))
     # (The bytes are searched, because `texts` has U+FFFD also for what is not UTF-8.)
     broken = "\ufffd".encode()
     pieces = subject.spec.pieces
@@ -222,7 +223,7 @@ def missing_characters(subject: Subject) -> Iterator[Finding]:
     yield from subject.about(
         "character-missing",
         sorted({id for id, _ in missing}),
-        (f"{c!r}, which is in {texts[id]!r}" for id, c in missing[:MOST_EVIDENCE]),
+        (f"{quoted(c)}, which is in {quoted(texts[id])}" for id, c in missing[:MOST_EVIDENCE]),
         count=len(missing),
     )
     space = "▁" if subject.spec.normalizer.escape_whitespaces else " "
@@ -233,7 +234,7 @@ def missing_characters(subject: Subject) -> Iterator[Finding]:
         if not subject.is_text_piece(c) and (c == space or plain(c) == c)
     ]
     if ascii_missing:
-        yield Finding.of("ascii-missing", (), map(repr, ascii_missing[:20]), count=len(ascii_missing))
+        yield Finding.of("ascii-missing", (), map(quoted, ascii_missing[:20]), count=len(ascii_missing))
 
 
 # --- Numbers and runs -----------------------------------------------------------------------------
@@ -274,14 +275,16 @@ def special_ids(subject: Subject) -> Iterator[Finding]:
         is_said = isinstance(said, int) and said >= 0
         if there is None:
             if is_said and spec.alphabet == "characters":
-                wrong.append(f"{name}_id is {said} in the settings, but there is no piece {text!r}")
+                wrong.append(f"{name}_id is {said} in the settings, but there is no piece {quoted(text)}")
             continue
         if is_said and said != there:
-            wrong.append(f"{name}_id is {said} in the settings, but the piece {text!r} has the id {there}")
+            wrong.append(
+                f"{name}_id is {said} in the settings, but the piece {quoted(text)} has the id {there}"
+            )
             ids.add(there)
         kind = PieceType(spec.pieces.types[there]).name
         if kind != usual:
-            other_type.append(f"{text!r} is {kind}, not {usual}")
+            other_type.append(f"{quoted(text)} is {kind}, not {usual}")
             ids.add(there)
     if wrong:
         yield Finding.of("special-ids", sorted(ids), wrong)
@@ -306,7 +309,7 @@ def special_alike(subject: Subject) -> Iterator[Finding]:
     control = filter(None, (subject.texts[id] for id in subject.of_type(PieceType.CONTROL)))
     prefixed = [(a, b) for a, b in pairwise(sorted({*subject.added, *control})) if b.startswith(a)]
     if prefixed:
-        shown = (f"{b!r} begins with {a!r}" for a, b in prefixed[:MOST_EVIDENCE])
+        shown = (f"{quoted(b)} begins with {quoted(a)}" for a, b in prefixed[:MOST_EVIDENCE])
         yield Finding.of("special-prefix", (), shown, count=len(prefixed))
     used = set(subject.added.values())
     gaps = [id for id in range(len(subject.spec.pieces), subject.size) if id not in used]

@@ -426,7 +426,7 @@ class Lint(Drawn):
             on.heading(finding.severity, finding.code)
             on.text(f"{shown(finding.message)}.", " " * 8, " " * 8)
             for text in finding.evidence:
-                on.text(shown(text).replace("\\\\", "\\"), "        - ", " " * 10)
+                on.text(shown(text), "        - ", " " * 10)
             more = len(finding.ids) - len(finding.evidence)
             if more > 0 and len(finding.evidence) == MOST_EVIDENCE:
                 where = advised("listed in the finding's ids", "which --json lists")

@@ -14,6 +14,7 @@ from cpbpe.lint.findings import Reason
 from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, ModelSpec, PieceType
 from cpbpe.reference.encoding import MERGEABLE
 from cpbpe.reference.merging import merge
+from cpbpe.text.drawn import quoted
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import character_length, text_of
 
@@ -114,12 +115,12 @@ class Merging:
         if len(text) > MOST_BYTES:
             return Reason("blocked", "its symbols merge into others first")
         left, steps = self.run(text)
-        ends = " ".join(repr(text_of(text[symbol.begin : symbol.end])) for symbol in left)
+        ends = " ".join(quoted(text_of(text[symbol.begin : symbol.end])) for symbol in left)
         across = next((step for step in steps if step.begin < border < step.end), None)
         if across is None:
             return Reason("blocked", f"its symbols end as {ends}")
         made = text_of(text[across.begin : across.end])
-        parts = f"{text_of(text[:border])!r} and {text_of(text[border:])!r}"
+        parts = f"{quoted(text_of(text[:border]))} and {quoted(text_of(text[border:]))}"
         return Reason(
-            "blocked", f"{parts} would make it, but {made!r} is merged first, and it ends as {ends}"
+            "blocked", f"{parts} would make it, but {quoted(made)} is merged first, and it ends as {ends}"
         )

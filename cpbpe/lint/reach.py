@@ -29,6 +29,7 @@ from cpbpe.lint.halves import completions, goes_on, open_bytes, parted
 from cpbpe.lint.merging import Merging
 from cpbpe.lint.sources import Sources, Undecided
 from cpbpe.model.spec import MAX_SPLIT_DEPTH, ModelSpec, Pieces, PieceType
+from cpbpe.text.drawn import quoted
 from cpbpe.text.unicode_forms import normal_form
 from cpbpe.text.utf8 import is_valid_utf8, text_of
 
@@ -301,7 +302,9 @@ class Characters(Witnesses):
         for symbol in self._merging.symbols(text):
             if symbol.is_user_defined:
                 inside = text_of(text[symbol.begin : symbol.end])
-                return Reason("shadowed", f"the user-defined piece {inside!r} in it is found first and kept")
+                return Reason(
+                    "shadowed", f"the user-defined piece {quoted(inside)} in it is found first and kept"
+                )
         return self._merging.why_not(text, self._merged)
 
     def _search_harder(self, id: int) -> str | Reason:
@@ -344,7 +347,7 @@ class Characters(Witnesses):
         if self._spec.normalizer.escape_whitespaces and b" " in text:
             return "it has a space, but spaces are written as ▁ before pieces are looked for"
         if normal != text:
-            return f"the normalizer makes {text_of(normal)!r} of it, and makes it of no text"
+            return f"the normalizer makes {quoted(text_of(normal))} of it, and makes it of no text"
         return "the normalizer makes it of no text"
 
     def _search_not_utf8(self, id: int) -> str | Reason:
@@ -415,8 +418,8 @@ class Characters(Witnesses):
         character = chr(byte)
         own = self._spec.ids.get(character.encode())
         if own is not None and self._types[own] in (PieceType.NORMAL, PieceType.USER_DEFINED):
-            return Reason("unused-bytes", f"the character {character!r} is a piece")
-        never = Reason("unused-bytes", f"the normalizer never leaves the character {character!r}")
+            return Reason("unused-bytes", f"the character {quoted(character)} is a piece")
+        never = Reason("unused-bytes", f"the normalizer never leaves the character {quoted(character)}")
         return self._of_sources(id, character.encode(), (self._separator,), never)
 
 
@@ -564,7 +567,7 @@ class Bytes(Witnesses):
             made = "".join(placed.character for placed in normal_form(form, text.decode()))
             if made != text.decode():
                 return Reason(
-                    "normalized-away", f"it is not in the normal form {form}, which makes it {made!r}"
+                    "normalized-away", f"it is not in the normal form {form}, which makes it {quoted(made)}"
                 )
         reason = self._why_not_in_a_chunk(text)
         if reason is not None:

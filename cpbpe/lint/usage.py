@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from cpbpe.lint.checks import Subject
 from cpbpe.lint.findings import MOST_EVIDENCE, Finding
 from cpbpe.model.spec import PieceType
-from cpbpe.spelling import given, named
+from cpbpe.spelling import given, named, sized
+from cpbpe.text.drawn import quoted
 
 FEW = 2
 """A piece that occurs this often at most is hardly used."""
@@ -52,7 +53,7 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
         size += sum(len(text if isinstance(text, bytes) else text.encode()) for text in batch)
         number += len(batch)
     total = int(counts.sum())
-    of_all = f"of {total:,} tokens ({size:,} bytes, {number:,} texts)"
+    of_all = f"of {total:,} tokens ({sized(size)}, {number:,} texts)"
     if not total:
         yield Finding.of("empty-corpus")
         return
@@ -121,7 +122,7 @@ def embedding_findings(subject: Subject, matrix: Any) -> Iterator[Finding]:
     limit = float(np.quantile(distances[np.asarray(unused)], _QUANTILE))
     near = [id for id in subject.text_ids if id in subject.reach.texts and distances[id] <= limit]
     near.sort(key=lambda id: distances[id])
-    shown = (f"{id} {subject.texts[id]!r}: distance {distances[id]:.3f}" for id in near[:10])
+    shown = (f"{id} {quoted(subject.texts[id])}: distance {distances[id]:.3f}" for id in near[:10])
     yield from subject.about("undertrained", near, shown, unused=len(unused))
 
 

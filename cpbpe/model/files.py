@@ -13,6 +13,7 @@ from typing import BinaryIO
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.formats.registry import GGUF, GPT2, PAIRS, first_lines
+from cpbpe.spelling import sized
 
 Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
@@ -92,7 +93,8 @@ def read_model_file(source: Source) -> bytes:
             return bytes(data)
         data += part
     raise ModelError(
-        "not a SentencePiece model: the file is larger than 2 GiB, the most that a model can have"
+        f"not a SentencePiece model: the file is larger than {sized(MAX_FILE_BYTES)}, the most that a model "
+        f"can have"
     )
 
 

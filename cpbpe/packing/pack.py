@@ -24,7 +24,7 @@ from cpbpe.packing.manifest import Manifest, Place
 from cpbpe.packing.read import Source, source_of
 from cpbpe.packing.shards import Format, Job, check_free
 from cpbpe.packing.work import Encoder, Writer, work
-from cpbpe.spelling import counted, given, named
+from cpbpe.spelling import counted, given, named, sized
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, Option, check_names, described
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.progress import Display, ProgressOption
@@ -421,7 +421,7 @@ class PackReport:
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
     def __str__(self) -> str:
-        lines = [f"documents     {self.documents:,}, {self.text_bytes:,} bytes of text"]
+        lines = [f"documents     {self.documents:,}, {sized(self.text_bytes)} of text"]
         for why, number in self.skipped.items():
             if number:
                 lines.append(f"skipped       {number:,}: {_REASONS[why]}")

@@ -139,7 +139,7 @@ class Step:
 
     @staticmethod
     def show(symbol: bytes) -> str:
-        """A symbol as it is printed, with escapes for invisible characters."""
+        """A symbol as it is printed, with signs for invisible characters."""
         return isolated(spelled(symbol))
 
     def between(self, place: int) -> str:
@@ -540,5 +540,5 @@ def _tree(node: Node, id: str = "", depth: int = 0) -> str:
         parts = "".join(_tree(part, "", depth + 1) for part in node.parts)
     else:
         parts = MORE if node.parts else ""
-    box = chip(node.symbol, style, title, "bdi", number)
+    box = chip(parts_of(node.symbol), style, title, "bdi", number)
     return f'<span style="{_NODE}{";margin:0 .3em" if id else ""}">{head}{box}{parts}</span>'

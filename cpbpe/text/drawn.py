@@ -7,13 +7,19 @@ direction of a line, halves of characters, and markup. So nothing is written unc
 | what | is drawn as |
 | --- | --- |
 | a space | `␣` (a piece of a SentencePiece model has `▁` instead, which stays) |
-| a line break, a tab, another control or invisible character | its escape: `\n`, `\t`, `\x1b`, `\u200b` |
-| a byte that is only a part of a character | its escape: `\xf0` |
+| a line feed, a carriage return, a tab | `⏎`, `␍`, `⇥` |
+| another control or invisible character | its code point in a frame: `‹U+200B›` |
+| a byte: a part of a character, or a piece for a byte | two hexadecimal digits in a frame: `‹F0›` |
 | a combining mark with nothing before it | on a circle: `◌́` |
 | an emoji of several characters | as it is, with the invisible characters that hold it together |
 
-`spelled` returns this as one text, in which `\`, `␣` and `◌` themselves have escapes, too, so that different
-bytes are never drawn alike. In HTML and in colours, what stands for something else is marked instead.
+This is the notation of everything that people look at: drawings, reports, the page in the browser. Its signs
+are rare in texts and one column wide in every terminal, unlike `·` and `→`. Files and JSON, which programs
+read, have escapes of their own (`cpbpe/tools/vocabulary_file.py`), and `<0x0A>` is the name of a piece.
+
+`spelled` returns this as one text, in which the signs themselves are framed, too (`‹U+2423›` for `␣`), so
+that different bytes are never drawn alike. In HTML and in colours, what stands for something else is paler
+instead.
 
 At the end of this file are the parts of larger drawings: for terminals `Lines` (titles, labelled rows, bars,
 tables), for HTML chips and tables. `pages.py` draws as HTML what `Lines` draws in a terminal.
@@ -25,7 +31,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Literal, NamedTuple
-from unicodedata import bidirectional, category, combining, east_asian_width
+from unicodedata import bidirectional, category, east_asian_width
 
 from cpbpe.text.utf8 import is_inside, valid_character
 
@@ -33,8 +39,10 @@ Direction = Literal["ltr", "rtl", ""]
 Marks = Mapping[tuple[int, int], str]
 """Cells of a table that are "best" or "worst", by the numbers of their rows and columns."""
 
-SPACE = "␣"
-"""What is drawn for a space."""
+SIGNS = {" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}
+"""What is drawn for characters that are common and cannot be seen."""
+FRAME = "‹{}›"
+"""What is drawn for other characters and for bytes: their codes in a frame."""
 CIRCLE = "◌"
 """What a combining mark is drawn on if there is nothing before it."""
 MORE = "…"
@@ -74,6 +82,9 @@ class Part(NamedTuple):
     """Whether it stands for something that cannot be seen alone."""
 
 
+_SPACE = Part(SIGNS[" "], True)
+
+
 # --- What cannot be seen --------------------------------------------------------------------------
 
 _BASE = (
@@ -92,7 +103,8 @@ _BLANK = re.compile(
     "\U0001d159\U00016fe4\U000e0100-\U000e01ef]"
 )
 """Characters that cannot be seen, although Python calls them printable."""
-_ESCAPED = re.compile(f"[\\\\{SPACE}{CIRCLE}]")
+_FRAMED = re.compile(f"[{''.join(SIGNS.values())}{CIRCLE}{FRAME[0]}]")
+"""The signs, where they stand for themselves."""
 _SEVERAL = re.compile("[^!-~]")
 
 
@@ -100,7 +112,7 @@ def parts_of(data: bytes, most: int | None = MAX_CHARACTERS) -> list[Part]:
     r"""The parts of what is drawn for bytes; of a longer text, what is drawn for the first characters.
 
     >>> [part.text for part in parts_of(" a\n".encode())], [part.text for part in parts_of(b"\xf0\x9f")]
-    (['␣', 'a', '\\n'], ['\\xf0', '\\x9f'])
+    (['␣', 'a', '⏎'], ['‹F0›', '‹9F›'])
     """
     data, left = cut(data, most)
     parts: list[Part] = []
@@ -112,13 +124,27 @@ def parts_of(data: bytes, most: int | None = MAX_CHARACTERS) -> list[Part]:
             character = valid_character(data, at)
             if character is None:
                 _add_text(parts, data[begin:at].decode())
-                parts.append(Part(f"\\x{data[at]:02x}", True))
+                parts += byte_parts(data[at : at + 1])
                 begin = at + 1
             at += len(character or b"?")
         _add_text(parts, data[begin:].decode())
     if left:
         parts.append(Part(MORE, True))
     return parts
+
+
+def byte_parts(data: bytes) -> list[Part]:
+    r"""What is drawn for bytes that stand for themselves, not for characters.
+
+    >>> "".join(part.text for part in byte_parts(b"\n\xf0"))
+    '‹0A›‹F0›'
+    """
+    return [Part(FRAME.format(f"{byte:02X}"), True) for byte in data]
+
+
+def code_point(character: str) -> str:
+    """A character by its number, if there is no other way to show it: `‹U+200B›`."""
+    return FRAME.format(f"U+{ord(character):04X}")
 
 
 def _add_text(parts: list[Part], text: str) -> None:
@@ -160,12 +186,9 @@ def _is_mark(character: str) -> bool:
 
 def _substitute(character: str) -> str | None:
     """What is drawn for a character that cannot be seen; None for one that can."""
-    if character == " ":
-        return SPACE
     if character.isprintable() and not _BLANK.match(character):
-        return None
-    # As Python writes it, except that `\x80` and above are bytes here and never characters.
-    return f"\\u{ord(character):04x}" if "\x80" <= character <= "\xff" else ascii(character)[1:-1]
+        return SIGNS.get(character)
+    return SIGNS.get(character) or code_point(character)
 
 
 def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
@@ -188,37 +211,42 @@ def cut(data: bytes, most: int | None) -> tuple[bytes, int]:
 def spelled(data: bytes, most: int | None = MAX_CHARACTERS) -> str:
     r"""Return what is drawn for bytes, as one text. It is different for different bytes, unless it is cut.
 
-    >>> spelled("▁a\tb".encode()), spelled(b"\x1b[2J"), spelled("\u202egnp".encode()), spelled(b"\\")
-    ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\')
+    >>> spelled("▁a\tb".encode()), spelled(b"\x1b[2J"), spelled("\u202egnp".encode()), spelled("␣".encode())
+    ('▁a⇥b', '‹U+001B›[2J', '‹U+202E›gnp', '‹U+2423›')
     >>> spelled("\u0301".encode()), spelled(b" \xe4\xbd"), spelled("👩\u200d🚀".encode()) == "👩\u200d🚀"
-    ('◌́', '␣\\xe4\\xbd', True)
+    ('◌́', '␣‹E4›‹BD›', True)
     """
     return "".join(in_one(part) for part in parts_of(data, most))
 
 
 def in_one(part: Part) -> str:
     """Return a part as `spelled` writes it."""
-    if part.is_substitute or not _ESCAPED.search(part.text):
-        return part.text
-    return _ESCAPED.sub(lambda match: "\\\\" if match[0] == "\\" else f"\\u{ord(match[0]):04x}", part.text)
+    return part.text if part.is_substitute else _FRAMED.sub(lambda sign: code_point(sign[0]), part.text)
 
 
-def shown(text: str, spaces: bool = False) -> str:
-    r"""A text, such as a message or a name, with escapes for what is not visible.
+def shown(text: str, spaces: bool = False, codes: bool = False) -> str:
+    r"""A text, such as a message or a name, as `spelled` draws it, but with spaces and signs as they are.
 
-    A combining mark in front gets a circle to stand on. `spaces`: a space is drawn as `␣`, too, as in pieces.
+    So it leaves a text that has been drawn as it is. `spaces`: spaces are drawn as well, as in pieces.
+    `codes`: characters outside ASCII are drawn as their code points, which tells apart what looks alike.
 
-    >>> shown("▁a\tb"), shown("\x1b[2J"), shown("\u202egnp"), shown("\\"), shown("\u0301")
-    ('▁a\\tb', '\\x1b[2J', '\\u202egnp', '\\\\', '◌́')
-    >>> shown(" hello", spaces=True)
-    '␣hello'
+    >>> shown("a b\n"), shown("\x1b[2J"), shown("C:\\"), shown(" hello", spaces=True), shown("é", codes=True)
+    ('a b⏎', '‹U+001B›[2J', 'C:\\', '␣hello', '‹U+00E9›')
     """
-    text = text.replace("\\", "\\\\")
-    if not text.isprintable():
-        text = _SEVERAL.sub(lambda match: match[0] if match[0].isprintable() else ascii(match[0])[1:-1], text)
-    if spaces:
-        text = text.replace(" ", SPACE)
-    return f"{CIRCLE}{text}" if text and combining(text[0]) else text
+    if codes:
+        return re.sub("[^ -~]", lambda character: code_point(character[0]), text)
+    parts: list[Part] = []
+    _add_text(parts, text)
+    return "".join(" " if part == _SPACE and not spaces else part.text for part in parts)
+
+
+def quoted(text: str, codes: bool = False) -> str:
+    """A text within a sentence.
+
+    >>> quoted("a\u200b")
+    "'a‹U+200B›'"
+    """
+    return f"'{shown(text, codes=codes)}'"
 
 
 # --- Tokens that share a character ----------------------------------------------------------------
@@ -349,6 +377,11 @@ class Lines:
                     line = f"{line} {part}" if line else part
         self.lines.append((at + line).rstrip())
 
+    def paragraph(self, *texts: str) -> None:
+        """Texts that each begin a line, without any indentation."""
+        for text in texts:
+            self.text(text, "", "")
+
     def bars(self, counts: Mapping[Any, int], names: Mapping[Any, str] | None = None) -> None:
         """Counts, each with its share of all."""
         total = sum(counts.values()) or 1
@@ -443,13 +476,13 @@ def html_table(head: Iterable[str], rows: Iterable[Sequence[str]], cell: str = C
     return f"<table{table}><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def chip(data: bytes, style: str, title: str, tag: str = "bdi", after: str = "") -> str:
-    """Bytes in a frame, with a remark that is shown where the mouse is; `after` is HTML that follows them.
+def chip(parts: Sequence[Part], style: str, title: str, tag: str = "bdi", after: str = "") -> str:
+    """Parts in an element with a remark that is shown where the mouse is; `after` is HTML that follows them.
 
-    >>> chip(b"a ", "margin:1px", 'a "word"')
+    >>> chip(parts_of(b"a "), "margin:1px", 'a "word"')
     '<bdi style="margin:1px" title="a &quot;word&quot;">a<span style="opacity:.6">␣</span></bdi>'
     """
-    return f'<{tag} style="{style}" title="{escape(title)}">{in_html(parts_of(data))}{after}</{tag}>'
+    return f'<{tag} style="{style}" title="{escape(title)}">{in_html(parts)}{after}</{tag}>'
 
 
 def in_html(parts: Sequence[Part]) -> str:

@@ -31,6 +31,8 @@ from cpbpe.text.drawn import (
     MAX_SPELLED,
     TERMINAL_COLOURS,
     Direction,
+    Part,
+    byte_parts,
     chip,
     direction,
     html_table,
@@ -44,7 +46,7 @@ from cpbpe.text.drawn import (
     spelled,
     width,
 )
-from cpbpe.text.utf8 import text_of
+from cpbpe.text.utf8 import is_valid_utf8, text_of
 from cpbpe.tokenizer.facts import ModelFacts
 
 LIMIT = 300
@@ -114,6 +116,11 @@ class Cell(NamedTuple):
     score: float | None = None
     """The score of the piece, if it is known and means something."""
 
+    @property
+    def parts(self) -> list[Part]:
+        """What is drawn."""
+        return byte_parts(self.data) if self.kind == "byte" else parts_of(self.data)
+
 
 class Group(NamedTuple):
     """Cells that are drawn together."""
@@ -121,7 +128,7 @@ class Group(NamedTuple):
     cells: tuple[Cell, ...]
     """One token; or all tokens that share characters."""
     together: bytes
-    """What several spell together, in the order of the text; nothing for one."""
+    """What several spell together, in the order of the text, or a byte alone; nothing for other tokens."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,7 @@ class Shown:
 
     >>> import cpbpe
     >>> print(cpbpe.load("tokenizer.model").show("Hello world 🦙"))
-    ▁Hello│▁world│▁    │🦙 \xf0┊\x9f┊\xa6┊\x99
+    ▁Hello│▁world│▁    │🦙 ‹F0›┊‹9F›┊‹A6›┊‹99›
     22557 │1526  │28705│243    ┊162 ┊169 ┊156
     """
 
@@ -299,7 +306,9 @@ def _grouped(cells: list[Cell]) -> Iterator[Group]:
         if at < len(cells) and shared[at] and not _stands_alone(cells[at - 1]):
             continue
         members = tuple(cells[begin:at])
-        yield Group(members, b"".join(cell.data for cell in members) if len(members) > 1 else b"")
+        together = b"".join(cell.data for cell in members)
+        is_seen = len(members) == 1 and (members[0].kind != "byte" or not is_valid_utf8(together))
+        yield Group(members, b"" if is_seen else together)
         begin = at
 
 
@@ -339,7 +348,7 @@ def _columns(groups: list[Group], ids: bool, colours: bool, most: int) -> Iterat
             )
             colour = _colour(cell, index) if colours else ""
             below = _below(cell) if ids else ""
-            parts = parts_of(cell.data)
+            parts = cell.parts
             text = "".join(map(in_one, parts))
             size = width(head) + width(text)
             ends_line = cell.data.endswith(b"\n")
@@ -472,14 +481,14 @@ def _last_known(found: list[Direction], last: Direction) -> list[Direction]:
 def _group(shown: Shown, group: Group, index: int) -> str:
     """One token, or several that share characters, in a frame with what they spell together."""
     colour = HTML_COLOURS[index % len(HTML_COLOURS)]
-    if len(group.cells) == 1:
-        return _token(shown, group.cells[0], colour, "")
-    label = spelled(group.together, MAX_SPELLED)
+    breaks = "<br>" if group.cells[-1].data.endswith(b"\n") else ""
+    if not group.together:
+        return _token(shown, group.cells[0], colour, "") + breaks
+    label = spelled(group.together, MAX_SPELLED) if len(group.cells) > 1 else ""
     inner = "".join(_token(shown, cell, colour, label) for cell in group.cells)
     together = in_html(parts_of(group.together, MAX_SPELLED))
     head = f'<bdi style="padding:0 2px">{together}</bdi>'
     outline = f"{_TOKEN};outline:1px solid {colour}"
-    breaks = "<br>" if group.cells[-1].data.endswith(b"\n") else ""
     return f'<span style="{outline}">{head}{inner}</span>{breaks}'
 
 
@@ -487,8 +496,7 @@ def _token(shown: Shown, cell: Cell, colour: str, label: str) -> str:
     background = "" if cell.kind == "removed" else f";background-color:{colour}"
     style = f"{_TOKEN}{background}{_STYLES[cell.kind]}"
     tag = "del" if cell.kind == "removed" else "bdi"
-    breaks = "<br>" if cell.data.endswith(b"\n") and not label else ""
-    return chip(cell.data, style, " · ".join(_facts(shown, cell, label)), tag) + breaks
+    return chip(cell.parts, style, " · ".join(_facts(shown, cell, label)), tag)
 
 
 def _facts(shown: Shown, cell: Cell, label: str) -> list[str]:

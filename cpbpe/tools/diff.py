@@ -17,7 +17,7 @@ import numpy as np
 
 from cpbpe.corpus.documents import Documents
 from cpbpe.model.spec import ModelSpec, PieceType
-from cpbpe.spelling import advised, counted
+from cpbpe.spelling import advised, counted, sized
 from cpbpe.text.drawn import shown
 from cpbpe.text.pages import Canvas, Drawn
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
@@ -376,7 +376,7 @@ def _spelled(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bytes) and len(value) > 40:
-        return f"{len(value):,} bytes, checksum {zlib.crc32(value):08x}"
+        return f"{sized(len(value))}, checksum {zlib.crc32(value):08x}"
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value) or "''"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

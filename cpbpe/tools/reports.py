@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from cpbpe.spelling import advised, counted, spelled
-from cpbpe.text.drawn import Lines, fitted, listed, shown
+from cpbpe.spelling import advised, counted, sized, spelled
+from cpbpe.text.drawn import Lines, fitted, listed, quoted, shown
+from cpbpe.text.drawn import spelled as piece_spelled
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
+from cpbpe.tools.vocabulary_file import Row
 from cpbpe.training.options import MEANINGS
 
 _MOST_CHARACTERS = 300
@@ -60,7 +62,7 @@ def inspection_lines(
         made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
     more = seen.vocab_size - seen.pieces
     made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
-    made.row("file", f"{seen.file_bytes:,} bytes")
+    made.row("file", sized(seen.file_bytes))
     made.row("fingerprint", seen.fingerprint)
     if seen.lossless is None:
         made.row("lossless", seen.undecided)
@@ -68,12 +70,12 @@ def inspection_lines(
         every = "every text comes back from its ids" if seen.lossless else "no, some texts do not come back:"
         made.row("lossless", every)
     for loss in seen.losses:
-        quoted = ascii if loss.looks_alike else lambda text: shown(f"'{text}'")
-        made.text(f"{loss.reason} {quoted(loss.example)} becomes {quoted(loss.becomes)}.", "    - ", "      ")
+        example, becomes = (quoted(text, loss.looks_alike) for text in (loss.example, loss.becomes))
+        made.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ")
     if seen.splitter is not None:
         made.title("how text is cut: the first of these that matches is a chunk")
         for part, meaning in explained(seen.splitter.pattern):
-            made.text(shown(part, spaces=True).replace("\\\\", "\\"), "  ", "    ")
+            made.text(shown(part, spaces=True), "  ", "    ")
             if meaning:
                 made.text(meaning, "      ", "      ")
     # 2. Special and added tokens.
@@ -135,7 +137,7 @@ def inspection_lines(
 
 def _setting(value: Any) -> str:
     if isinstance(value, bytes):
-        return f"{len(value):,} bytes"
+        return sized(len(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
@@ -170,12 +172,10 @@ def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bo
     return made.lines
 
 
-def piece_lines(
-    found: Iterable[tuple[int, str, float, str]], columns: int | None, spaces: bool = False
-) -> Iterator[str]:
+def piece_lines(found: Iterable[Row], columns: int | None) -> Iterator[str]:
     """Pieces as lines: id, type, score and piece. Without `columns`, lines are not cut."""
     for id, type, score, piece in found:
-        line = f"{id:>8}  {type:<12}  {score:>10g}  {shown(piece, spaces)}"
+        line = f"{id:>8}  {type:<12}  {score:>10g}  {piece_spelled(piece, None)}"
         yield line if columns is None else fitted(line, columns)
 
 

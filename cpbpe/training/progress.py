@@ -1,11 +1,15 @@
 """Showing the progress of long work: by a bar on a terminal, by calls of a function, or not at all.
 
-The bar is drawn by `rich` or `tqdm` where one of them is installed, and is one plain line otherwise.
+There is a bar, unless the caller says otherwise, if it disturbs nobody: the error output is a terminal, and
+the standard output is no pipe, whose reader (`head`, `less`) writes to the same terminal. A bar appears after
+half a second of work, because before that it would only flicker. It is drawn by `rich` or `tqdm` where one of
+them is installed, and is one plain line otherwise.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -35,7 +39,10 @@ class Step:
 Callback = Callable[[Step], object]
 ProgressOption = bool | Callback | None
 """A function that is called with a `Step` several times a second; True for a bar, False for nothing; None for
-a bar if the error output is a terminal."""
+a bar if the error output is a terminal and the standard output is no pipe."""
+
+BEFORE_BAR = 0.5
+"""For how many seconds the work goes on before there is a bar."""
 
 
 class Display:
@@ -49,25 +56,24 @@ class Display:
     [('merges', 1, 2), ('merges', 2, 2)]
     """
 
-    def __init__(self, progress: ProgressOption = None, stream: TextIO | None = None):
+    def __init__(self, progress: ProgressOption = None, *, is_printed: bool = False):
+        """`is_printed`: the result goes to the standard output. No bar comes between its lines there."""
         self._begun = time.monotonic()
-        self._callback: Callback | None = None
         self._bar: _Rich | _Tqdm | _Line | None = None
-        if progress is None:
-            stream = stream or sys.stderr
-            progress = stream is not None and stream.isatty()
+        self._show: Callback | None = None
         if callable(progress):
-            self._callback = progress
-        elif progress:
-            self._bar = _make_bar(stream or sys.stderr)
+            self._show = progress
+        elif sys.stderr is not None and (_disturbs_nobody(is_printed) if progress is None else progress):
+            self._show = self._draw
 
     def update(self, phase: str, done: int, total: int | None) -> None:
         """Report the progress of a phase. An exception of the callback is passed on and ends the training."""
-        if self._callback is None and self._bar is None:
-            return
-        step = Step(phase, done, total, time.monotonic() - self._begun)
-        if self._callback is not None:
-            self._callback(step)
+        if self._show is not None:
+            self._show(Step(phase, done, total, time.monotonic() - self._begun))
+
+    def _draw(self, step: Step) -> None:
+        if self._bar is None and step.seconds >= BEFORE_BAR:
+            self._bar = _make_bar(sys.stderr)
         if self._bar is not None:
             self._bar.show(step)
 
@@ -79,6 +85,16 @@ class Display:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _disturbs_nobody(is_printed: bool) -> bool:
+    """Whether a bar on the error output gets in nobody's way."""
+    out = sys.stdout
+    if not sys.stderr.isatty() or (is_printed and out is not None and out.isatty()):
+        return False
+    with suppress(OSError, ValueError, AttributeError):  # closed, or not a file
+        return not stat.S_ISFIFO(os.fstat(out.fileno()).st_mode)
+    return True
 
 
 def _make_bar(stream: TextIO) -> _Rich | _Tqdm | _Line:

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cpbpe.reference.training_values import EXAMPLES
-from cpbpe.spelling import counted, spelled
+from cpbpe.spelling import counted, sized, spelled
+from cpbpe.text.drawn import quoted, shown
 
 REASONS = {
     "empty": "that are empty",
@@ -130,7 +131,7 @@ class Reading:
     def lines(self) -> Iterator[str]:
         """The part of the report about reading, for people."""
         files = f" from {counted(self.files, 'file')}" if self.files else ""
-        yield f"read          {counted(self.sentences, self.unit)}, {_size(self.bytes)}{files}"
+        yield f"read          {counted(self.sentences, self.unit)}, {sized(self.bytes)}{files}"
         if self.sampled is not None and self.sampled_from is not None:
             yield f"sampled       {self.sampled:,} of {counted(self.sampled_from, self.unit)}"
         for reason, skipped in self.left_out.items():
@@ -140,9 +141,9 @@ class Reading:
                 yield f"left out      {counted(skipped.sentences, f'empty {self.unit}')}"
                 continue
             what = f"{counted(skipped.sentences, self.unit)} {spelled(REASONS[reason])}"
-            yield f"left out      {what}, {_size(skipped.bytes)}"
+            yield f"left out      {what}, {sized(skipped.bytes)}"
             for example in skipped.examples[:3]:
-                yield f"              {example.where}: {_shown(example.text)}"
+                yield f"              {shown(example.where)}: {quoted(_begin(example.text))}"
         if self.nulls:
             yield f"left out      {counted(self.nulls, 'record')} with null instead of a text"
         verb = "is" if len(self.files_left_out) == 1 else "are"
@@ -155,11 +156,11 @@ class Reading:
                 yield f"left out      {counted(len(left_out), noun)} {why}: {names}"
         if self.spilled_runs:
             parts = counted(self.spilled_runs, "part")
-            yield f"on the disk   {parts} of the counts, {_size(self.spilled_bytes)}"
+            yield f"on the disk   {parts} of the counts, {sized(self.spilled_bytes)}"
 
     def __repr__(self) -> str:
         left_out = f", {self.sentences_left_out:,} left out" if self.sentences_left_out else ""
-        return f"<Reading: {counted(self.sentences, self.unit)}, {_size(self.bytes)}{left_out}>"
+        return f"<Reading: {counted(self.sentences, self.unit)}, {sized(self.bytes)}{left_out}>"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
@@ -345,17 +346,17 @@ def _lines(report: Report) -> Iterator[str]:
     if report.empty_merges:
         yield f"empty merges  {report.empty_merges:,}, which this corpus never uses (it is small)"
     yield (
-        f"compression   {report.bytes_per_token:.3f} bytes per token: {_size(report.text_bytes)}, "
+        f"compression   {report.bytes_per_token:.3f} bytes per token: {sized(report.text_bytes)}, "
         f"{counted(report.tokens, 'token')}"
     )
     if report.curve is not None and len(report.curve) > 1:
         sizes = [share * report.vocab_size // 8 for share in (1, 2, 4, 6)]
-        shown = [size for size in sizes if size >= report.curve.first]
-        if shown:
-            points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in shown]
+        known = [size for size in sizes if size >= report.curve.first]
+        if known:
+            points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in known]
             yield f"              with fewer pieces {', '.join(points)}"
     for phase in report.phases:
-        memory = f", peak memory {_size(phase.peak_memory)}" if phase.peak_memory else ""
+        memory = f", peak memory {sized(phase.peak_memory)}" if phase.peak_memory else ""
         yield f"{phase.name:<13} {phase.seconds:.2f} s{memory}"
     for warning in report.warnings:
         yield f"warning       {warning}"
@@ -363,7 +364,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def pieces_in_words(report: Report) -> str:
     """How many pieces of each kind the model has."""
-    named = [text if text.isprintable() else repr(text) for text in report.special_texts[:_MOST_SHOWN]]
+    named = [shown(text) for text in report.special_texts[:_MOST_SHOWN]]
     dots = ["..."] if len(report.special_texts) > _MOST_SHOWN else []
     parts: list[str] = []
     if report.special_texts:
@@ -376,16 +377,8 @@ def pieces_in_words(report: Report) -> str:
     return ", ".join(parts)
 
 
-def _size(size: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return counted(size, "byte")
-
-
-def _shown(text: str) -> str:
-    text = text if len(text) <= 60 else text[:60] + "..."
-    return repr(text)
+def _begin(text: str) -> str:
+    return text if len(text) <= 60 else text[:60] + "…"
 
 
 def _character(text: str) -> str:

@@ -366,10 +366,22 @@ def test_a_terminal_of_60_columns(rich: bool, quiet: bool) -> None:
     assert out.decode().startswith(f"written       my.ids: {count:,} texts")
 
 
-def test_no_bar_without_a_terminal() -> None:
-    large()
-    done = run("encode", "m.model", "large.txt", "--out", "my.ids")
-    assert done.stderr == b""
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_no_bar_where_it_disturbs() -> None:
+    """Not between the lines of the result, nor over what the reader of a pipe shows, unless asked for."""
+    large(9_000)  # which fits a pipe that nobody reads yet
+    encode = ("encode", "m.model", "large.txt")
+    for options, out, is_shown in (
+        ((), "pipe", False),
+        (("--progress",), "pipe", True),
+        ((), "terminal", False),
+        ((), "file", True),
+    ):
+        shown, _ = run_on_terminal(*encode, *options, rich=False, out=out)
+        assert (b"encoding" in shown) == is_shown, (options, out)
+    # Nor if the work is done before anyone wonders how long it takes.
+    assert run_on_terminal(*encode, rich=False, before_bar=60)[0] == b""
+    assert run(*encode, "--out", "my.ids").stderr == b""
 
 
 # --- Memory ---------------------------------------------------------------------------------------

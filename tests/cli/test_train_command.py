@@ -14,6 +14,7 @@ import pytest
 import cpbpe
 from cpbpe import train
 from cpbpe.cli import main
+from cpbpe.text.drawn import width
 from tests.support import processes, tiers
 from tests.support.corpus import lines
 
@@ -146,7 +147,12 @@ def test_quickstart(
     assert err == ""
     assert "Trained 1,000 pieces" in out
     assert "The pieces: 3 special (<unk>, <s>, </s>), 256 bytes, " in out
-    assert f"Decoded again: {quickstart.TEXT} (the same text)." in out
+    assert f"Decoded again: {quickstart.TEXT} (the same text)." in " ".join(out.split())
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["quickstart"]) == 0
+    narrow = capsys.readouterr().out
+    assert max(width(line) for line in narrow.split("\n") if "cpbpe train" not in line) <= 60
+    assert narrow.split()[:5] == out.split()[:5]
     tokenizer = cpbpe.load("cpbpe-quickstart")
     assert tokenizer == cpbpe.load("cpbpe-quickstart/tokenizer.model")
     assert tokenizer.vocab_size == 1000
@@ -160,7 +166,7 @@ def test_quickstart(
     assert main(["quickstart", "Ein Satz 🦙 mit ▁", "--out", "other"]) == 0
     out = capsys.readouterr().out
     assert "\x1b[30;48;5;152m▁E" in out
-    assert "which is not the same text" in out
+    assert "which is not the same text" in " ".join(out.split())
     assert cpbpe.load("other") == tokenizer
 
 

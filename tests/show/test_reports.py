@@ -9,7 +9,7 @@ import cpbpe
 from tests.support.drawings import WholePage
 
 EVIL = '<script>alert(1)</script>\u202e\x1b[2J"&'
-SHOWN = '<script>alert(1)</script>\\u202e\\x1b[2J"&'
+SHOWN = '<script>alert(1)</script>‹U+202E›‹U+001B›[2J"&'
 
 
 def hostile() -> cpbpe.Tokenizer:

@@ -119,10 +119,10 @@ LINES: dict[str, tuple[str, dict[str, Any], str]] = {
         "Hi \U0001f999\n\tx",
         {},
         r"""
-▁Hi  │▁    │🦙 \xf0┊\x9f┊\xa6┊\x99│\n
+▁Hi  │▁    │🦙 ‹F0›┊‹9F›┊‹A6›┊‹99›│⏎ ‹0A›
 15359│28705│243    ┊162 ┊169 ┊156 │13
-\t│x
-12│28744
+⇥ ‹09›│x
+12    │28744
 """,
     ),
     "defaults": (
@@ -137,7 +137,7 @@ LINES: dict[str, tuple[str, dict[str, Any], str]] = {
         "été the \U0001f9ff",
         {},
         r"""
-é \xc3┊\xa9│t │é \xc3┊\xa9│␣the│␣🧿 ␣\xf0\x9f┊\xa7┊\xbf
+é ‹C3›┊‹A9›│t │é ‹C3›┊‹A9›│␣the│␣🧿 ␣‹F0›‹9F›┊‹A7›┊‹BF›
 251   ┊77  │72│251   ┊77  │271 │427          ┊117 ┊103
 """,
     ),
@@ -157,7 +157,7 @@ def test_html_of_both_families() -> None:
     page = Page(tokenizer("bytes").show("a日".encode()).html())
     assert page.labels == ["4 tokens, 4 bytes"]
     assert re.fullmatch(
-        r"id \d+ · piece \\xe6 · text \\xe6 · bytes 1–2 · rank \d+ · a part of 日", page.titles[1][0]
+        r"id \d+ · piece ‹E6› · text ‹E6› · bytes 1–2 · rank \d+ · a part of 日", page.titles[1][0]
     )
     real = Page(tokenizer(zoo.REAL[0]).show("🦙").html())
     assert real.titles[1][0] == (
@@ -169,7 +169,7 @@ def test_html_of_both_families() -> None:
 def test_signs_of_drawings_in_a_text() -> None:
     """In a terminal they have escapes; HTML marks what stands for something else, so they stay there."""
     shown = tokenizer("bytes").show("␣\\ ")
-    assert str(shown).startswith("\\u2423 \\xe2┊")
+    assert str(shown).startswith("‹U+2423› ‹E2›┊")
     assert ">␣</bdi>" in shown.html()
     assert ">\\</bdi>" in shown.html()
     assert '<span style="opacity:.6">␣</span></bdi>' in shown.html()

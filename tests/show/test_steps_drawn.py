@@ -116,7 +116,7 @@ def test_models_cannot_control_the_terminal() -> None:
         )
     )
     steps = reference.steps(made, f"a{piece}")
-    assert "\\x1b[2J\\u202e<b>" in str(steps)
+    assert "‹U+001B›[2J‹U+202E›<b>" in str(steps)
     assert not {"\x1b", "\u202e"} & set(str(steps) + steps.tree() + steps._repr_html_())
     Page(steps._repr_html_())
 

@@ -3,12 +3,10 @@
 import re
 from html.parser import HTMLParser
 
-from cpbpe.text.drawn import CIRCLE, SPACE
+from cpbpe.text.drawn import CIRCLE, SIGNS
 
-_ESCAPE = re.compile(
-    rf"\\(?:x([0-9a-f]{{2}})|u([0-9a-f]{{4}})|U([0-9a-f]{{8}})|([ntr])|(\\))|({SPACE})|({CIRCLE})|(.)",
-    re.DOTALL,
-)
+_DRAWN = re.compile(f"‹(?:([0-9A-F]{{2}})|U\\+([0-9A-F]{{4,6}}))›|{CIRCLE}|(.)", re.DOTALL)
+_MEANT = {sign: character for character, sign in SIGNS.items()}
 ALLOWED = {
     "div": {"role", "aria-label", "dir", "style"},
     "span": {"style", "title"},
@@ -33,15 +31,9 @@ _STYLE = re.compile(r"[-a-zA-Z0-9:;.,() %]*")
 def unspelled(text: str) -> bytes:
     """The bytes that a text stands for."""
     data = b""
-    for byte, short, long, letter, backslash, space, circle, other in _ESCAPE.findall(text):
-        if byte:
-            data += bytes((int(byte, 16),))
-        elif short or long:
-            data += chr(int(short or long, 16)).encode()
-        elif letter:
-            data += {"n": b"\n", "t": b"\t", "r": b"\r"}[letter]
-        elif not circle:
-            data += b"\\" if backslash else b" " if space else other.encode()
+    for byte, code, other in _DRAWN.findall(text):
+        data += bytes.fromhex(byte) if byte else chr(int(code, 16)).encode() if code else b""
+        data += _MEANT.get(other, other).encode()
     return data
 
 

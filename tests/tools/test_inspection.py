@@ -67,7 +67,7 @@ def test_counts(name: str) -> None:
     for columns in (40, 60, 100):
         lines = page(seen, "m.model", columns)
         assert all(width(line) <= columns for line in lines)
-        assert all(line.isprintable() for line in lines)
+        assert all(line.replace("\u200d", "").isprintable() for line in lines)  # (which is within emojis)
 
 
 def test_losses_and_added_tokens(engine: str) -> None:
@@ -108,7 +108,7 @@ def test_hostile_texts_are_shown_safely() -> None:
     lines = page(cpbpe.Tokenizer.from_bytes(data).inspect(sample=evil), evil, 60)
     assert all(line.isprintable() and width(line) <= 60 for line in lines)
     assert len(lines) < 500
-    assert any("\\x1b[2J\\r\\u202e\\u2066\\x01\\x85\\u2028\\ue000" in line for line in lines)
+    assert any("‹U+001B›[2J␍‹U+202E›‹U+2066›" in line for line in lines)
     assert shown("\u0301a") == "◌\u0301a"
     assert fitted("日本語日本語", 6) == "日本…"
 

@@ -321,6 +321,9 @@ def test_a_callback_can_stop_it(engine: str) -> None:
 def test_silence_and_bars(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     train(TEXTS, vocab_size=700)  # no terminal
     assert capsys.readouterr() == ("", "")
+    train(TEXTS, vocab_size=700, progress=True)  # which takes less than half a second
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("cpbpe.training.progress.BEFORE_BAR", 0)
     monkeypatch.setattr("cpbpe.training.progress._make_bar", _Line)
     train(TEXTS, vocab_size=700, progress=True)
     out, err = capsys.readouterr()

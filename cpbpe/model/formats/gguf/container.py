@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from cpbpe.errors import ModelError
+from cpbpe.spelling import sized
 
 MAGIC = b"GGUF"
 VERSIONS = (1, 2, 3)
@@ -87,7 +88,7 @@ class _Source:
     def _read(self, end: int) -> None:
         if end > MAX_BYTES:
             wrong(
-                f"{self.place} reaches to byte {end:,}, and values have {MAX_BYTES >> 20} MiB at most; the "
+                f"{self.place} reaches to byte {end:,}, and values have {sized(MAX_BYTES)} at most; the "
                 f"file is damaged, or no file of a model"
             )
         while self._file is not None and isinstance(self.data, bytearray) and len(self.data) < end:
