@@ -12,16 +12,16 @@ from cpbpe.cli.arguments import HELP, OUT, add_given, given_of, load
 from cpbpe.cli.output import as_json, check_outputs, on_terminal, say, terminal, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag
 from cpbpe.lazy import importing
-from cpbpe.text.drawn import shown
+from cpbpe.text.drawn import Lines, shown
 
 if TYPE_CHECKING:
     from cpbpe.tokenizer.tokenizer import Tokenizer
     from cpbpe.tools.built import Built
 
 _DESCRIPTION = """\
-Show what a model is: its pieces by type, script and length, its special pieces,
-every setting that its file records and what that means, whether every text
-comes back from its ids, and a sentence, encoded.
+Show what a model is, on one page: its pieces by type, script and length, its
+special tokens, whether every text comes back from its ids, and a sentence,
+encoded. --settings shows every setting that its file records.
 """
 
 _EXAMPLES = """\
@@ -44,6 +44,10 @@ def parser() -> Parser:
     parser = Parser("cpbpe inspect MODEL [options]", _DESCRIPTION, _EXAMPLES, guessed)
     parser.add_argument("model", metavar="MODEL", help=HELP)
     parser.section("what to show instead of the model")
+    parser.add(
+        "--settings",
+        "every setting that the file records, and what it means; in byte-level models also the pattern",
+    )
     parser.add("--piece PIECE", "how this piece is built, merge by merge")
     parser.add("--id N", "the same for the piece with this id")
     parser.add(
@@ -74,8 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Show what was asked for."""
     asked = [
         name
-        for name in ("piece", "id", "search", "export", "chat_template")
-        if getattr(arguments, name) is not None
+        for name in ("piece", "id", "search", "export", "chat_template", "settings")
+        if getattr(arguments, name) not in (None, False)
     ]
     if len(asked) > 1:
         raise NotUnderstoodError(
@@ -93,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         lines = _matching(tok, arguments)
     elif arguments.chat_template is not None:
         lines = _template(tok, arguments)
-    elif asked:
+    elif asked and not arguments.settings:
         lines = _built(tok, arguments)
     else:
         lines = _page(tok, arguments)
@@ -103,12 +107,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     with importing:
-        from cpbpe.tools.reports import inspection_lines
+        from cpbpe.tools.reports import inspection_lines, settings_lines
     seen = tok.inspect(sample=arguments.sample)
     if arguments.json:
-        yield as_json(seen.to_dict())
+        yield as_json(seen.to_dict()["settings"] if arguments.settings else seen.to_dict())
+    elif arguments.settings:
+        yield from settings_lines(seen, arguments.model, *terminal(arguments.out))
     else:
-        yield from inspection_lines(seen, arguments.model, *terminal(arguments.out), _notes(arguments))
+        columns, colours = terminal(arguments.out)
+        drawing = tok.show(seen.sample.text).text(columns=Lines(columns).columns - 2, colours=colours)
+        yield from inspection_lines(seen, arguments.model, columns, colours, _notes(arguments), drawing)
 
 
 def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:

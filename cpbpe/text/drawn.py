@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from unicodedata import bidirectional, category, east_asian_width
 
 from cpbpe.text.utf8 import is_inside, valid_character
@@ -57,6 +57,10 @@ _LABEL = 14
 """How many columns the labels of rows take."""
 _MOST_CELL = 28
 """The most columns of a cell of a table."""
+_MOST_BARS = 5
+"""How many bars stand below each other, usually."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+"""The ends of bars, by their size in eighths of a column."""
 
 TERMINAL_COLOURS = ("30;48;5;152", "30;48;5;223", "30;48;5;151", "30;48;5;182", "30;48;5;187", "30;48;5;217")
 """Black on pale colours, which can be read in light and in dark terminals."""
@@ -357,14 +361,15 @@ class Lines:
     def _toned(self, text: str, tone: str) -> str:
         return f"\x1b[{TONES[tone]}m{text}\x1b[0m" if self.bold and tone else text
 
-    def row(self, label: str, text: str) -> None:
-        """A label with a text, which is wrapped."""
+    def row(self, label: str, text: str, most: int | None = None) -> None:
+        """A label with a text, which is wrapped, and cut if it has more than this many lines."""
         first = f"  {fitted(label, _LABEL - 1)}"
         first += " " * (_LABEL + 2 - width(first))
-        self.text(text, first, " " * (_LABEL + 2))
+        self.text(text, first, " " * (_LABEL + 2), most)
 
-    def text(self, text: str, first: str = "  ", others: str = "  ") -> None:
+    def text(self, text: str, first: str = "  ", others: str = "  ", most: int | None = None) -> None:
         """A text, wrapped: `first` stands before its first line, `others` before the others."""
+        begin = len(self.lines)
         at = first
         left = self.columns - width(first)
         line = ""
@@ -376,20 +381,30 @@ class Lines:
                 else:
                     line = f"{line} {part}" if line else part
         self.lines.append((at + line).rstrip())
+        if most is not None and len(self.lines) > begin + most:
+            del self.lines[begin + most :]
+            self.lines[-1] = f"{next(slices(self.lines[-1], self.columns - 2))} {MORE}"
 
     def paragraph(self, *texts: str) -> None:
         """Texts that each begin a line, without any indentation."""
         for text in texts:
             self.text(text, "", "")
 
-    def bars(self, counts: Mapping[Any, int], names: Mapping[Any, str] | None = None) -> None:
-        """Counts, each with its share of all."""
-        total = sum(counts.values()) or 1
-        rows = [(str((names or {}).get(name, name)), count) for name, count in counts.items()]
-        if rest := rows[MOST_LISTED:]:
-            rows[MOST_LISTED:] = [(f"{len(rest)} others", sum(count for _, count in rest))]
+    def bars(self, counts: Mapping[str, int], most: int = _MOST_BARS) -> None:
+        """Counts, each with its share of all, and a bar: the largest by themselves, and the others as one."""
+        total, largest = sum(counts.values()), max(counts.values())
+        rows = list(counts.items())
+        if len(rows) > most:
+            rows[most - 1 :] = [
+                (f"{len(rows) - most + 1} others", sum(count for _, count in rows[most - 1 :]))
+            ]
+        size = max(width(label) for label, _ in rows)
+        room = min(self.columns - size - 25, 30)
         for label, count in rows:
-            self.text(label, f"  {count:>9,} {100 * count / total:>5.1f} %  ", " " * 22)
+            eighths = round(8 * room * count / largest)
+            bar = _EIGHTHS[-1] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+            line = f"{label}{' ' * (size - width(label))}  {count:>9,}  {count / total:>6.1%}  {bar}"
+            self.lines.append(f"  {line}".rstrip())
 
     def table(self, rows: Sequence[Sequence[str]], marks: Marks | None = None) -> None:
         """Rows, the first of them the head; columns that do not fit go into further tables."""
@@ -445,10 +460,10 @@ def slices(text: str, columns: int) -> Iterator[str]:
     yield part
 
 
-def listed(items: Sequence[str]) -> str:
+def listed(items: Sequence[str], most: int = MOST_LISTED) -> str:
     """The first items of a list, and how many there are more."""
-    rest = len(items) - MOST_LISTED
-    return ", ".join(items[:MOST_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
+    rest = len(items) - most
+    return ", ".join(items[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 # --- HTML -----------------------------------------------------------------------------------------

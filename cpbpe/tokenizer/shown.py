@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, Protocol, SupportsIndex, runtime_checkab
 from cpbpe.checks import checked_limit
 from cpbpe.lazy import kept
 from cpbpe.model.spec import PieceType
-from cpbpe.spelling import counted
+from cpbpe.spelling import advised, counted
 from cpbpe.text.drawn import (
     FONT,
     HTML_COLOURS,
@@ -233,7 +233,8 @@ class Shown:
         more = 0 if self.limit is None else len(self) - self.limit
         if more <= 0:
             return ""
-        return f"… and {counted(more, 'more token')}; show(text, limit=None) draws all {len(self):,}"
+        way = advised("show(text, limit=None)", "cpbpe show")
+        return f"… and {counted(more, 'more token')}; {way} draws all {len(self):,}"
 
 
 # --- Cells ----------------------------------------------------------------------------------------

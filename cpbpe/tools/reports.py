@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from cpbpe.spelling import advised, counted, sized, spelled
-from cpbpe.text.drawn import Lines, fitted, listed, quoted, shown
+from cpbpe.text.drawn import MORE, Lines, fitted, listed, quoted, shown
 from cpbpe.text.drawn import spelled as piece_spelled
 from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
 from cpbpe.tools.built import Built
@@ -21,7 +22,15 @@ from cpbpe.training.options import MEANINGS
 
 _MOST_CHARACTERS = 300
 """A setting with more characters is cut."""
-_SCRIPTS = {"Common": "no letters (digits, punctuation, symbols)", SEVERAL: "several scripts"}
+_MOST_TOKENS = 8
+"""How many special tokens are named, at most."""
+_MOST_LOSSES = 2
+"""How many of the reasons why texts do not come back are shown."""
+_MOST_DRAWN = 4
+"""How many lines of the drawing of the sample are on the page: two of tokens, with their ids."""
+_LENGTHS = (0, 2, 4, 7, 11)
+"""Where the ranges begin in which pieces are counted by length."""
+_SCRIPTS = {"Common": "no letters", SEVERAL: "several scripts"}
 _SECTIONS = {
     "trainer": "settings of training",
     "normalizer": "normalization",
@@ -35,58 +44,47 @@ _PREFIXES = {
 
 
 def inspection_lines(
-    seen: Inspection, name: str, columns: int = 100, bold: bool = False, notes: Iterable[str] = ()
+    seen: Inspection,
+    name: str,
+    columns: int = 100,
+    bold: bool = False,
+    notes: Iterable[str] = (),
+    drawing: str = "",
 ) -> list[str]:
-    """Everything in an `Inspection`, as lines; `name` is what the model is called.
+    """What a model is, on one page; `name` is what the model is called.
 
-    `notes` are remarks that were made when the model was read.
+    `notes` are remarks that were made when the model was read, and `drawing` are the tokens of the sample.
+    `settings_lines` has the settings.
     """
     made = Lines(columns, bold)
+    drawn = partial(shown, spaces=seen.alphabet == "bytes")
     # 1. What it is.
     made.title(shown(name))
-    if seen.alphabet == "bytes":
-        made.row("type", "byte-level BPE")
-        cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
-        made.row(
-            "text is cut", f"by the pattern {shown(cut)}, see below" if cut else "nowhere: it is one chunk"
-        )
-        for pattern in seen.splitter.then if seen.splitter else ():
-            made.row("then", f"by the pattern {shown(pattern)}")
-        if form := seen.normalizer.unicode_form:
-            made.row("before that", f"it is brought into the Unicode normal form {form}")
-        taken = (
-            "taken whole, even if no merges make it" if seen.whole else "made by merges, as any other text"
-        )
-        made.row("a chunk", f"that is a piece is {taken}")
-    else:
-        made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
+    _kind_rows(made, seen)
     more = seen.vocab_size - seen.pieces
-    made.row("pieces", f"{seen.pieces:,}" + (f", and ids up to {seen.vocab_size - 1:,}" if more else ""))
-    made.row("file", sized(seen.file_bytes))
+    types = ", ".join(f"{count:,} {type}" for type, count in seen.types.items())
+    ids = f"; ids up to {seen.vocab_size - 1:,}" if more else ""
+    made.row("pieces", f"{seen.pieces:,}: {types}{ids}")
+    recorded = sum(len(getattr(seen.settings, section) or ()) for section in _SECTIONS)
+    seen_with = advised("see .settings", "--settings shows them")
+    made.row("file", f"{sized(seen.file_bytes)}; {counted(recorded, 'setting')}, {seen_with}")
     made.row("fingerprint", seen.fingerprint)
     if seen.lossless is None:
         made.row("lossless", seen.undecided)
+    elif seen.lossless:
+        made.row("lossless", "every text comes back from its ids")
     else:
-        every = "every text comes back from its ids" if seen.lossless else "no, some texts do not come back:"
-        made.row("lossless", every)
-    for loss in seen.losses:
+        ways = "in these ways" if len(seen.losses) <= _MOST_LOSSES else f"in {len(seen.losses)} ways, such as"
+        made.row("lossless", f"no, some texts do not come back, {ways}:")
+    for loss in seen.losses[:_MOST_LOSSES]:
         example, becomes = (quoted(text, loss.looks_alike) for text in (loss.example, loss.becomes))
-        made.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ")
-    if seen.splitter is not None:
-        made.title("how text is cut: the first of these that matches is a chunk")
-        for part, meaning in explained(seen.splitter.pattern):
-            made.text(shown(part, spaces=True), "  ", "    ")
-            if meaning:
-                made.text(meaning, "      ", "      ")
+        made.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ", 2)
     # 2. Special and added tokens.
-    made.title("special pieces")
-    for kind, id in seen.special_ids.items():
-        made.row(kind, "none" if id is None else str(id))
-    for name, tokens in (("all", seen.special_tokens), ("added", seen.added_tokens)):
-        if tokens or name == "all":
-            made.row(name, listed([f"{shown(token)} {id}" for token, id in tokens.items()]) or "none")
+    ids = ", ".join(f"{kind} {'none' if id is None else id}" for kind, id in seen.special_ids.items())
+    made.row("special", f"{ids}; {_tokens(seen.special_tokens)}", 2)
+    if seen.added_tokens:
+        made.row("added", _tokens(seen.added_tokens), 1)
     # 3. What goes around texts, and what else the file carries.
-    made.title("around texts")
     where = prefix_of(seen.normalizer)
     wish = where != "none" and seen.file_options.get("prefix_after_special") is False
     made.row(
@@ -94,25 +92,70 @@ def inspection_lines(
     )
     options = ", ".join(f"{name}={value}" for name, value in seen.file_options.items())
     does = advised("tok.using(**tok.file_options) does it", "the option --file-options does it")
-    made.row("file asks for", f"{options}; {does}" if options else "nothing")
-    for role, token in seen.token_roles.items():
-        made.row(shown(role), shown(token))
+    if options:
+        made.row("file asks for", f"{options}; {does}")
+    if seen.token_roles:
+        made.row("roles", ", ".join(f"{shown(role)} {shown(it)}" for role, it in seen.token_roles.items()), 2)
     for name, template in seen.chat_templates.items():
         made.row("chat template", f"{shown(name)}, {counted(len(template), 'character')}")
     for note in notes:
         made.row("note", shown(note))
     # 4. Counts.
-    made.title("by type")
-    made.bars(seen.types)
-    made.title("by script")
-    made.bars(seen.scripts, _SCRIPTS)
-    made.title("by length")
-    made.bars(seen.lengths, {length: counted(length, "character") for length in seen.lengths})
-    drawn = partial(shown, spaces=seen.alphabet == "bytes")
-    made.title("longest pieces")
-    for id, piece in seen.longest:
-        made.text(fitted(drawn(piece), made.columns - 12), f"  {id:>8}  ", " " * 12)
-    # 5. What the file records.
+    if seen.scripts:
+        made.title("by script")
+        made.bars({_SCRIPTS.get(script, script): count for script, count in seen.scripts.items()})
+    if seen.lengths:
+        made.title("by length, in characters")
+        made.bars(_ranges(seen.lengths))
+        made.row("longest", " ".join(drawn(piece) for _, piece in seen.longest), 1)
+    # 5. A sentence.
+    made.title(f"sample: {shown(seen.sample.text)}")
+    if seen.sample.decoded != seen.sample.text:
+        made.row("decoded", shown(seen.sample.decoded), 1)
+    lines = drawing.splitlines()
+    made.lines += [f"  {line}" for line in lines[:_MOST_DRAWN]]
+    if len(lines) > _MOST_DRAWN:
+        made.text(f"{MORE} {advised('tok.show(text)', 'cpbpe show')} draws all of it")
+    return made.lines
+
+
+def _kind_rows(made: Lines, seen: Inspection) -> None:
+    """Rows about the family of a model, and about how a byte-level model cuts text."""
+    if seen.alphabet != "bytes":
+        made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
+        return
+    made.row("type", "byte-level BPE")
+    cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
+    made.row("text is cut", f"by the pattern {_short(shown(cut))}" if cut else "nowhere: it is one chunk")
+    for pattern in seen.splitter.then if seen.splitter else ():
+        made.row("then", f"by the pattern {_short(shown(pattern))}")
+    if form := seen.normalizer.unicode_form:
+        made.row("before that", f"it is brought into the Unicode normal form {form}")
+    taken = "taken whole, even if no merges make it" if seen.whole else "made by merges, as any other text"
+    made.row("a chunk", f"that is a piece is {taken}")
+
+
+def _ranges(lengths: Mapping[int, int]) -> dict[str, int]:
+    """Counts by length, in a few ranges of lengths."""
+    counts: dict[str, int] = {}
+    for low, after in pairwise((*_LENGTHS, max(lengths) + 1)):
+        if inside := [length for length in lengths if low <= length < after]:
+            first, last = min(inside), max(inside)
+            name = str(first) if first == last else f"{first}–{last}"
+            counts[name] = sum(lengths[length] for length in inside)
+    return counts
+
+
+def settings_lines(seen: Inspection, name: str, columns: int = 100, bold: bool = False) -> list[str]:
+    """Everything that a file records about how the model was trained, and how it cuts and rewrites text."""
+    made = Lines(columns, bold)
+    made.title(shown(name))
+    if seen.splitter is not None:
+        made.title("how text is cut: the first of these that matches is a chunk")
+        for part, meaning in explained(seen.splitter.pattern):
+            made.text(shown(part, spaces=True), "  ", "    ")
+            if meaning:
+                made.text(meaning, "      ", "      ")
     for section, title in _SECTIONS.items():
         fields: Mapping[str, Any] | None = getattr(seen.settings, section)
         if fields is not None and seen.alphabet == "bytes" and section == "normalizer":
@@ -125,14 +168,15 @@ def inspection_lines(
                 made.text(f"{field} = {_setting(value)}", "  ", "      ")
                 if phrase := meaning_of(section, field):
                     made.text(phrase, "      ", "      ")
-    # 6. A sentence.
-    made.title("sample")
-    made.row("text", shown(seen.sample.text))
-    made.row("pieces", " ".join(map(drawn, seen.sample.pieces)))
-    made.row("ids", " ".join(map(str, seen.sample.ids)))
-    same = "the same text" if seen.sample.decoded == seen.sample.text else shown(seen.sample.decoded)
-    made.row("decoded", same)
     return made.lines
+
+
+def _tokens(tokens: Mapping[str, int]) -> str:
+    return listed([f"{shown(token)} {id}" for token, id in tokens.items()], _MOST_TOKENS) or "no tokens"
+
+
+def _short(text: str, most: int = 100) -> str:
+    return text if len(text) <= most else f"{text[:most]}{MORE}"
 
 
 def _setting(value: Any) -> str:
@@ -144,7 +188,7 @@ def _setting(value: Any) -> str:
         text = listed([shown(str(item)) for item in value])
     else:
         text = shown(f"'{value}'" if isinstance(value, str) else str(value))
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+    return _short(text, _MOST_CHARACTERS)
 
 
 def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bool = False) -> list[str]:

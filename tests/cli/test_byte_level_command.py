@@ -90,10 +90,14 @@ def test_comparing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_inspecting(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "my.tiktoken", *GIVEN]) == 0
+    assert (
+        main(["inspect", "my.tiktoken", *GIVEN])
+        == main(["inspect", "my.tiktoken", "--settings", *GIVEN])
+        == 0
+    )
     page = capsys.readouterr().out
     for part in (
-        "text is cut   by the pattern cl100k, see below",
+        "text is cut   by the pattern cl100k\n",
         "a chunk       that is a piece is taken whole, even if no merges make it",
         "  \\p{N}{1,3}+\n      a number of one to three digits",
         "  ␣?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+\n      marks and symbols, and the space in front",

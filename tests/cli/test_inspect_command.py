@@ -13,6 +13,7 @@ from cpbpe.cli import main
 from cpbpe.text.drawn import width
 from cpbpe.tools.vocabulary_file import read_json, read_tsv, rows
 from tests.support import processes, zoo
+from tests.support.drawings import without_colours
 
 
 @pytest.fixture
@@ -35,19 +36,26 @@ def test_the_page(folder: Path) -> None:
     for part in (
         "type          BPE, with byte fallback",
         "lossless      every text comes back from its ids",
-        "bos           1",
-        "vocab_size = 700",
-        "how many pieces were asked for, special pieces included",
-        "decoded       the same text",
-        "        256",
+        "special       unk 0, bos 1, eos 2, pad none; <s> 1, </s> 2",
+        "pieces        700: 441 NORMAL, 1 UNKNOWN, 2 CONTROL, 256 BYTE",
+        "settings, --settings shows them",
+        "sample: The llama reads stories, читает слова и 喜欢面包 🙂!",
+        "│",
+        "… cpbpe show draws all of it",
     ):
         assert part in text
     assert "\x1b" not in text
+    assert "vocab_size = 700" not in text
+    settings = run("m.model", "--settings", COLUMNS="60")
+    assert "vocab_size = 700" in settings
+    assert "how many pieces were asked for, special pieces" in settings
+    assert max(map(width, settings.split("\n"))) <= 60
     assert run(".") == text.replace("m.model", ".", 1)  # the folder that holds it
     narrow = run("m.model", COLUMNS="60")
     assert max(map(width, narrow.split("\n"))) <= 60
     seen = cpbpe.load("m.model").inspect(sample="Hi")
     assert json.loads(run("m.model", "--json", "--sample", "Hi")) == seen.to_dict()
+    assert json.loads(run("m.model", "--json", "--settings")) == seen.to_dict()["settings"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such terminals")
@@ -80,9 +88,8 @@ def test_a_terminal_of_60_columns(no_color: bool, folder: Path) -> None:
     os.close(ours)
     text = written.decode().replace("\r\n", "\n")
     assert ("\x1b[1m" in text) != no_color
-    plain = text.replace("\x1b[1m", "").replace("\x1b[0m", "")
-    assert "\x1b" not in plain
-    assert max(map(width, plain.split("\n"))) <= 60
+    assert ("\x1b" in text) != no_color
+    assert max(map(width, without_colours(text).split("\n"))) <= 60
 
 
 def test_pieces(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

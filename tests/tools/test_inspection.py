@@ -8,10 +8,11 @@ import pytest
 import cpbpe
 from cpbpe.model.formats import model_pb2, sentencepiece
 from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
-from cpbpe.text.drawn import fitted, shown, width
+from cpbpe.text.drawn import Lines, fitted, shown, width
 from cpbpe.text.scripts import script
 from cpbpe.tools.reports import inspection_lines as page
-from cpbpe.tools.reports import meaning_of
+from cpbpe.tools.reports import meaning_of, settings_lines
+from tests.bytes.models import model
 from tests.support import zoo
 from tests.support.tokenizers import make
 
@@ -65,7 +66,11 @@ def test_counts(name: str) -> None:
     assert seen.sample.decoded == tok.decode(list(seen.sample.ids))
     assert json.loads(seen.to_json()) == seen.to_dict()
     for columns in (40, 60, 100):
-        lines = page(seen, "m.model", columns)
+        drawing = tok.show(seen.sample.text).text(columns=columns - 2)
+        lines = [
+            *page(seen, "m.model", columns, drawing=drawing),
+            *settings_lines(seen, "m.model", columns),
+        ]
         assert all(width(line) <= columns for line in lines)
         assert all(line.replace("\u200d", "").isprintable() for line in lines)  # (which is within emojis)
 
@@ -80,13 +85,38 @@ def test_losses_and_added_tokens(engine: str) -> None:
     assert seen.sample.decoded == "A b"
     text = "\n".join(page(seen, "m"))
     for part in (
-        "no, some texts do not come back:",
-        "600, and ids up to 600",
+        "no, some texts do not come back, in ",
+        "; ids up to 600",
         "<|a|> 600",
         "decoded       A b",
     ):
         assert part in text
     assert seen.to_dict()["losses"][0]["example"] == seen.losses[0].example
+
+
+def test_a_page_has_35_lines() -> None:
+    toks = [cpbpe.Tokenizer.from_bytes(zoo.model(name)) for name in (*zoo.REAL, "llama", "defaults", "tsv")]
+    toks.append(cpbpe.Tokenizer.from_spec(model()))
+    for tok in toks:
+        seen = tok.inspect()
+        lines = page(seen, "m", 80, drawing=tok.show(seen.sample.text).text(columns=78))
+        assert len(lines) <= 35, "\n".join(lines)
+        counts = [line for line in lines if "%" in line]
+        assert len(counts) == len(set(counts)) <= 10
+        share = max(float(line.split("%")[0].split()[-1]) for line in counts)
+        assert all(len(line.split()[-1]) == 30 for line in counts if f" {share}%" in line)
+
+
+def test_bars() -> None:
+    made = Lines(40)
+    made.bars({"one": 600, "two": 300, "three": 1, "four": 0, "five": 90, "six": 9})
+    assert made.lines == [
+        "  one             600   60.0%  ███████",
+        "  two             300   30.0%  ███▌",
+        "  three             1    0.1%",
+        "  four              0    0.0%",
+        "  2 others         99    9.9%  █▏",
+    ]
 
 
 def test_models_with_nothing() -> None:
@@ -105,7 +135,8 @@ def test_hostile_texts_are_shown_safely() -> None:
         trainer={"model_prefix": evil, "input": [evil] * 1000, "unk_surface": "y" * 10**6}
     )
     data = sentencepiece.write(ModelSpec(spec.pieces, settings=settings))
-    lines = page(cpbpe.Tokenizer.from_bytes(data).inspect(sample=evil), evil, 60)
+    seen = cpbpe.Tokenizer.from_bytes(data).inspect(sample=evil)
+    lines = page(seen, evil, 60) + settings_lines(seen, evil, 60)
     assert all(line.isprintable() and width(line) <= 60 for line in lines)
     assert len(lines) < 500
     assert any("‹U+001B›[2J␍‹U+202E›‹U+2066›" in line for line in lines)
