@@ -118,7 +118,7 @@ pub extern "C" fn pieces(model: usize) -> i32 {
 /// a byte-level model, or else the name of the normalizer; and what the unknown piece is decoded to. The last numbers are
 /// where all of these texts end.
 #[no_mangle]
-pub extern "C" fn about(model: usize) -> i32 {
+pub extern "C" fn facts(model: usize) -> i32 {
     ask(model, |engine, _, numbers, text| {
         let head = engine.head();
         let (byte_level, options) = (head.byte_level, head.normalizer);

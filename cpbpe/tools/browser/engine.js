@@ -65,6 +65,7 @@ const cpbpe = {};
 
   // Call the core with some bytes. The result is a number; `numbers` and `bytes` have what is longer.
   cpbpe.call = (name, given, ...values) => {
+    if (!core[name]) throw new Error(`engine.wasm is older than these scripts: it has no ${name}. Run .ci/wasm.`);
     let result;
     try {
       const at = core.room(given.length);
@@ -137,8 +138,8 @@ const cpbpe = {};
       this.ends = columns.subarray(0, this.size);
       this.scores = new Float32Array(columns.buffer, 4 * this.size, this.size);
       this.types = Uint8Array.from(columns.subarray(2 * this.size));
-      // 2. All else, in the order that `about` in core/wasm has.
-      cpbpe.call('about', NOTHING, this.number);
+      // 2. All else, in the order that `facts` in core/wasm has.
+      cpbpe.call('facts', NOTHING, this.number);
       const [about, blob] = [Array.from(numbers()), bytes()];
       const take = (count) => about.splice(0, count);
       [this.unk, this.bos, this.eos, this.pad] = take(4).map((id) => (id ? id - 1 : null));
