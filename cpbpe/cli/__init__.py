@@ -39,6 +39,7 @@ COMMANDS = {
     "compare": "what the same texts cost with several models",
     "view": "show tokens in a browser: coloured, compared, merge by merge",
     "diff": "what is different between two models",
+    "learn": "write BPE yourself, function by function, and have it tried",
     "spm": "the programs of sentencepiece, flag for flag",
     "completion": "print a script with which a shell completes this command",
 }
@@ -58,7 +59,8 @@ _MEANT = {
     **dict.fromkeys(("check", "validate", "doctor", "audit"), "lint"),
     **dict.fromkeys(("page", "serve", "browse", "playground", "visualize", "web", "ui"), "view"),
     **dict.fromkeys(("spm_train", "spm_encode", "spm_decode", "spm_normalize", "spm_export_vocab"), "spm"),
-    **dict.fromkeys(("learn", "learn-bpe", "fit", "build"), "train"),
+    **dict.fromkeys(("learn-bpe", "fit", "build"), "train"),
+    **dict.fromkeys(("exercise", "exercises", "course", "lesson", "ladder"), "learn"),
     **dict.fromkeys(("demo", "example", "tour", "start", "test", "try"), "quickstart"),
 }
 
