@@ -177,6 +177,14 @@ def pictures(model: Path, gpt2_folder: Path, cl100k: Path, corpus: Path) -> dict
             ],
         ),
         "sentencepiece": ("The steps from a text to pieces, with bytes at the end", merges(tok, "Hi 🦙")),
+        "quirks": (
+            "A word, a sum and a capital as GPT-2, GPT-4 and Mistral see them",
+            [
+                (f"{name}: {what}", spaced(model.encode_pieces(what)))
+                for what in ("strawberry", "127 + 677", "Egg")
+                for name, model in (("GPT-2", gpt2), ("GPT-4", gpt4), ("Mistral", tok))
+            ],
+        ),
         "in-a-language-model": (
             "Ids go in, a score for every piece comes out, one is chosen and appended",
             [
