@@ -291,14 +291,14 @@ LONG = {
 
 @pytest.mark.parametrize("name", tiers.some(LONG, ["lines"]))
 def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
-    """100 KB are there within a second, with the elements of what can be seen only.
+    """100 KB are drawn within a fifth of a second, with the elements of what can be seen only.
 
-    Times are those of the processor: the least of three, because other work on the machine takes part of its
-    caches.
+    Times are those of the processor: the least of several, because other work on the machine takes part of
+    its caches.
     """
     text = LONG[name]
     assert len(text.encode()) >= 100_000
-    page = opened(two, permissions=["clipboard-read", "clipboard-write"])
+    page = opened(two)
     metrics = page.context.new_cdp_session(page)
     metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -306,25 +306,17 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
         found = metrics.send("Performance.getMetrics")["metrics"]
         return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
 
-    page.evaluate("text => navigator.clipboard.writeText(text)", text)
-    in_page = []
-    for _ in range(3):
+    in_page: list[float] = []
+    while len(in_page) < 3 or (min(in_page) > 0.2 and len(in_page) < 10):
         typed(page, "warm")
         before = int(page.get_attribute("body", "data-shown"))
-        if name == "lines":
-            page.focus("#text")
-            page.keyboard.press("Control+A")
-            begun = seconds()
-            page.keyboard.press("Control+V")
-        else:
-            begun = seconds()
-            put = "text => { const box = document.getElementById('text'); box.value = text;"
-            page.evaluate(f"{put} box.dispatchEvent(new Event('input')); }}", text)
+        begun = seconds()
+        put = "text => { const box = document.getElementById('text'); box.value = text;"
+        page.evaluate(f"{put} box.dispatchEvent(new Event('input')); }}", text)
         until(page, f"Number(document.body.dataset.shown) > {before}")
         page.wait_for_selector(".panel >> nth=1 >> .token")
         in_page.append(seconds() - begun)
-    print(f"{name}: {in_page} in the page")
-    assert min(in_page) < (1 if name == "lines" else 2)
+    assert min(in_page) < 0.2, in_page
     # At the end of the list is the last token, and there still are few elements.
     most = 6_000
     assert 0 < page.locator(".token").count() < most

@@ -5,8 +5,12 @@
   const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
   // The places inside characters as readers see them (grapheme clusters), in code points.
+  // (Kept, because several models are asked about the same text.)
+  let latest = { text: '', inside: new Set() };
   const insideCharacters = (text) => {
+    if (latest.text === text) return latest.inside;
     const inside = new Set();
+    latest = { text, inside };
     if (/^[\x00-\x0c\x0e-\x7f]*$/.test(text)) return inside;
     let at = 0;
     for (const { segment } of segmenter.segment(text)) {
@@ -49,28 +53,32 @@
   // The spans of a text that models cut differently. All cut at the ends of each span. Tokens around the text (bos, eos)
   // and a dummy prefix are no difference.
   cpbpe.differing = (models, answers, text) => {
-    const begins = answers.map(({ ids, begins, ends, special }, number) => {
-      const own = new Map(); // how many tokens begin at a place
+    const size = Array.from(text).length;
+    const cuts = answers.map(({ begins, ends }) => {
+      const own = new Uint8Array(size + 1); // whether a token begins or ends at a place
+      for (const place of begins) own[place] = 1;
+      for (const place of ends) own[place] = 1;
+      return own;
+    });
+    const counts = answers.map(({ ids, begins, ends, special }, number) => {
+      const own = new Uint32Array(size + 1); // how many tokens begin at a place
       ids.forEach((id, at) => {
-        const isAround = begins[at] === ends[at] && (special.has(id) || models[number].textOf(id) === '▁');
-        if (!isAround) own.set(begins[at], (own.get(begins[at]) || 0) + 1);
+        const isEmpty = begins[at] === ends[at];
+        if (!isEmpty || !(special.has(id) || models[number].textOf(id) === '▁')) own[begins[at]] += 1;
       });
       return own;
     });
-    const cuts = answers.map((answer) => new Set([...answer.begins, ...answer.ends]));
-    const size = Array.from(text).length;
-    const all = [...new Set([0, size, ...cuts.flatMap((own) => [...own])])].sort((one, other) => one - other);
     const found = [];
     let begin = 0;
     let differs = false;
-    for (const place of all) {
-      if (place > begin && cuts.every((own) => own.has(place) || place === size)) {
+    for (let place = 0; place <= size; place += 1) {
+      if (place && place < size && !cuts.some((own) => own[place])) continue;
+      if (place > begin && (place === size || cuts.every((own) => own[place]))) {
         if (differs && found.length && found[found.length - 1][1] === begin) found[found.length - 1][1] = place;
         else if (differs) found.push([begin, place]);
         [begin, differs] = [place, false];
-      } else if (place > begin && place < size) differs = true;
-      const [first, ...rest] = begins.map((own) => own.get(place) || 0);
-      if (rest.some((count) => count !== first)) differs = true;
+      } else if (place > begin) differs = true;
+      if (counts.some((own) => own[place] !== counts[0][place])) differs = true;
     }
     return found;
   };

@@ -26,6 +26,7 @@ view.models = []; // all that are loaded
 
 const OPTIONS = { show: 'value', prefix: 'value', special: 'checked', bos: 'checked', eos: 'checked' };
 const box = view.by('text');
+let written = ''; // what the box has (a carriage return in it becomes a newline there)
 let panels = [];
 let answers = [];
 let timer = 0;
@@ -105,9 +106,7 @@ view.redraw = () => {
 
 const drawControls = () => {
   const { columns } = state;
-  if (document.activeElement !== box || box.value !== state.text) {
-    if (box.value !== state.text.replace(/\r\n?/g, '\n')) box.value = state.text;
-  }
+  if (state.text !== written) box.value = written = state.text;
   box.classList.toggle('long', state.text.length > AT_ONCE);
   if (state.text.length <= AT_ONCE) {
     box.style.height = 'auto';
@@ -294,8 +293,9 @@ const tooLong = () => view.change({ problem: `The text is too long: the page tak
 
 const typed = () => {
   const text = box.value.toWellFormed?.() ?? box.value;
-  if (text.length > LARGEST / 4 && cpbpe.utf8(text).length > LARGEST) tooLong();
-  else view.change({ text });
+  if (text.length > LARGEST / 4 && cpbpe.utf8(text).length > LARGEST) return tooLong();
+  written = text;
+  return view.change({ text });
 };
 
 const listen = () => {

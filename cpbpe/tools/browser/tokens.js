@@ -2,10 +2,10 @@
 // The tokens of a text with one model. A long text has tens of thousands, so they are divided into blocks, and only
 // the blocks near the visible part have elements.
 
-const BLOCK = 200; // tokens, after which a block ends at the next line break
-const MOST = 500; // tokens, after which it ends even without one
+const BLOCK = 100; // tokens, after which a block ends at the next line break
+const MOST = 300; // tokens, after which it ends even without one
 const LINE = 30; // pixels; the guessed height of a line
-const AROUND = '600px';
+const AROUND = '400px';
 
 view.Panel = class {
   constructor(parent, events) {
@@ -23,6 +23,12 @@ view.Panel = class {
     this.section = view.element('section', 'panel', null, head, this.counts, this.bar, this.problem, this.list);
     parent.append(this.section);
     this.blocks = [];
+    // (The sizes are noted when they change: asking for them would lay out the page, and a long text takes a while.)
+    Object.assign(this, { width: this.list.clientWidth || 600, height: this.list.clientHeight || 600, top: 0 });
+    new ResizeObserver(([{ contentRect }]) => {
+      this.width = contentRect.width;
+      this.height = Math.max(contentRect.height, 100);
+    }).observe(this.list);
     this.current = 0;
     this.followed = -1; // where the list was scrolled to because another was
     this.observer = new IntersectionObserver((entries) => this.see(entries), {
@@ -67,12 +73,11 @@ view.Panel = class {
     this.divide();
     this.list.replaceChildren(...this.blocks.map((block) => block.element));
     // Fill visible blocks immediately, so that nothing flickers while somebody types.
-    const top = this.list.scrollTop;
     let height = 0;
     for (const block of this.blocks) {
-      if (height > top + this.list.clientHeight) break;
+      if (height > this.top + this.height) break;
       height += block.height;
-      if (height >= top) this.fill(block);
+      if (height >= this.top) this.fill(block);
     }
     for (const block of this.blocks) this.observer.observe(block.element);
   }
@@ -97,18 +102,15 @@ view.Panel = class {
 
   divide() {
     const { ids, begins, ends } = this.answer;
-    const columns = Math.max(20, (this.list.clientWidth || 600) / 10);
+    const columns = Math.max(20, this.width / 10);
     const newline = this.mode === 'text';
     let first = 0;
-    let height = 0;
     for (let at = 0; at < ids.length; at += 1) {
       const size = at + 1 - first;
       const last = at + 1 === ids.length;
       if (!last && (this.answer.joined.has(at + 1) || size < BLOCK)) continue;
       if (!last && size < MOST && !(newline && this.slice(begins[at], ends[at]).endsWith('\n'))) continue;
-      const text = this.slice(begins[first], ends[at]);
-      const lines = text.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0);
-      height = LINE * Math.max(1, this.mode === 'text' ? lines : Math.ceil((size * 6) / columns));
+      const height = LINE * Math.ceil(newline ? this.lines(begins[first], ends[at], columns) : (size * 6) / columns);
       const element = view.element('div', last ? 'block' : 'block more', { dir: 'auto' });
       element.style.height = `${height}px`;
       const block = { first, end: at + 1, element, height, filled: false };
@@ -116,6 +118,20 @@ view.Panel = class {
       this.blocks.push(block);
       first = at + 1;
     }
+  }
+
+  // How many lines a part of the text has, roughly.
+  lines(begin, end, columns) {
+    const text = this.slice(begin, end);
+    let lines = 0;
+    let at = 0;
+    while (at <= text.length) {
+      const next = text.indexOf('\n', at);
+      const length = (next < 0 ? text.length : next) - at;
+      lines += Math.max(1, Math.ceil(length / columns));
+      at += length + 1;
+    }
+    return lines;
   }
 
   see(entries) {
@@ -233,6 +249,7 @@ view.Panel = class {
   // The list was scrolled: say to which place of the text, unless it only followed another.
   scrolled() {
     const top = this.list.scrollTop;
+    this.top = top;
     if (Math.abs(top - this.followed) < 2) return;
     this.followed = -1;
     const block = this.blocks.find((one) => one.element.offsetTop + one.element.offsetHeight > top);
