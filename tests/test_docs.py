@@ -228,3 +228,11 @@ def test_one_version() -> None:
     locked = re.findall(r'^name = "cpbpe.*"\nversion = "(.*)"$', text["core/Cargo.lock"], re.MULTILINE)
     shared = re.findall(r'^version = "(.*)"$', text["core/Cargo.toml"], re.MULTILINE)
     assert {*locked, *shared, released[1]} == {__version__}
+
+
+def test_the_site_has_every_page() -> None:
+    """The navigation of mkdocs.yml names each page of docs/ once."""
+    named = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    generated = ["index.md", "api.md", "contributing.md", "security.md", "changelog.md"]
+    assert sorted(named) == sorted([*pages, *generated])

@@ -1,0 +1,130 @@
+"""What the site has beside docs/.
+
+A front page, the pages at the root, the reference, the page of `cpbpe view`, the chapters of the course as
+notebooks, the source files that pages link to, and llms.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import cpbpe
+from cpbpe.view import static_page
+
+ROOT = Path(__file__).parents[1]
+AT_ROOT = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
+"""The pages at the root of the repository, and their names on the site. README.md is the front page."""
+LINK = re.compile(r'(\]\(|src="|srcset=")(?!https?:|#|mailto:)([^)"#]+)')
+_sources: set[str] = set()
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add what is generated."""
+    _sources.clear()
+    readme = _relinked((ROOT / "README.md").read_text(encoding="utf-8"), "", "index.md")
+    files.append(File.generated(config, "index.md", content=readme))
+    for name, page in AT_ROOT.items():
+        content = _relinked((ROOT / name).read_text(encoding="utf-8"), "", page)
+        files.append(File.generated(config, page, content=content))
+    files.append(File.generated(config, "api.md", content="".join(_reference())))
+    files.append(File.generated(config, "play/index.html", content=static_page()))
+    pages = [file for file in files if file.src_uri.endswith(".md")]
+    for page in pages:
+        if page.src_uri.startswith("learn/"):
+            text = (ROOT / "docs" / page.src_uri).read_text(encoding="utf-8")
+            notebook = json.dumps(_notebook(text), ensure_ascii=False, indent=1)
+            files.append(File.generated(config, f"{page.src_uri[:-3]}.ipynb", content=notebook))
+    files.append(File.generated(config, "llms.txt", content=_llms(pages)))
+    # Source files, as text: a page that links to one is read before it is written.
+    for page in pages:
+        path = ROOT / "docs" / page.src_uri
+        if path.exists():
+            _relinked(
+                path.read_text(encoding="utf-8"), posixpath.dirname(f"docs/{page.src_uri}"), page.src_uri
+            )
+    for source in sorted(_sources):
+        content = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, f"source/{source}.txt", content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Lead links out of docs/ to where the site has what they name."""
+    uri = page.file.src_uri
+    if uri in ("index.md", "api.md", *AT_ROOT.values()):
+        return markdown
+    if uri.startswith("learn/"):
+        name = posixpath.basename(uri)[:-3]
+        markdown += f"\n\n[This chapter as a notebook]({name}.ipynb)\n"
+    return _relinked(markdown, posixpath.dirname(f"docs/{uri}"), uri)
+
+
+def _relinked(text: str, folder: str, page: str) -> str:
+    """A page with links as the site needs them; `folder` is where it is in the repository."""
+
+    def other(match: re.Match[str]) -> str:
+        begin, target = match.groups()
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if path.startswith("docs/"):
+            goal = path[5:]
+        elif path in AT_ROOT:
+            goal = AT_ROOT[path]
+        elif path == "README.md":
+            goal = "index.md"
+        elif (ROOT / path).is_file():
+            _sources.add(path)
+            goal = f"source/{path}.txt"
+        elif (ROOT / path / "README.md").is_file():
+            _sources.add(f"{path}/README.md")
+            goal = f"source/{path}/README.md.txt"
+        elif (ROOT / path / "Cargo.toml").is_file():  # core/
+            _sources.add(f"{path}/Cargo.toml")
+            goal = f"source/{path}/Cargo.toml.txt"
+        else:
+            return match[0]
+        return begin + posixpath.relpath(goal, posixpath.dirname(page) or ".")
+
+    return LINK.sub(other, text)
+
+
+def _reference() -> Iterator[str]:
+    """What `cpbpe` exports, from its docstrings."""
+    yield "# Reference\n\nWhat `import cpbpe` gives. The pages of this site show each name in use.\n\n"
+    for name in cpbpe.__all__:
+        if not name.startswith("_"):
+            yield f"::: cpbpe.{name}\n\n"
+
+
+def _notebook(page: str) -> dict[str, Any]:
+    """A chapter as a notebook: its examples become cells, without what they print."""
+    cells: list[dict[str, Any]] = []
+    for number, part in enumerate(re.split(r"^```python\n(.*?)^```\n", page, flags=re.DOTALL | re.MULTILINE)):
+        if number % 2:
+            code = [line[4:] for line in part.splitlines() if line.startswith((">>>", "..."))]
+            cell = {"cell_type": "code", "execution_count": None, "outputs": [], "source": "\n".join(code)}
+        else:
+            cell = {"cell_type": "markdown", "source": part.strip()}
+        if cell["source"]:
+            cells.append({**cell, "id": f"cell-{number}", "metadata": {}})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _llms(pages: list[File]) -> str:
+    """The pages with their first sentences, for programs that read."""
+    lines = ["# cpbpe", "", "> Exact and fast BPE tokenizers in Python: SentencePiece and byte-level.", ""]
+    for page in pages:
+        path = ROOT / "docs" / page.src_uri
+        if path.exists():
+            title, *rest = path.read_text(encoding="utf-8").split("\n\n")
+            first = next((part for part in rest if not part.startswith(("#", "![", "```", "|"))), "")
+            first = re.split(r"(?<=[.:?])\s", " ".join(first.split()))[0]
+            lines.append(f"- [{title.lstrip('# ')}]({page.url}): {first}")
+    return "\n".join(lines) + "\n"
