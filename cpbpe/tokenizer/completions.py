@@ -108,7 +108,7 @@ class Completions:
     rest: bytes
     """The end of the prompt, in UTF-8, which the stable ids do not cover."""
     exact: bool
-    """Whether each ending is known to occur. If it is false, some may not: see docs/token-healing.md."""
+    """Whether each ending is known to occur. If it is false, some may not: see docs/streaming.md."""
     _continuations: dict[tuple[int, ...], bytes]
     """The ids of the endings, each with a text that leads to it."""
     _size: int

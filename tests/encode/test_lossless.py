@@ -1,4 +1,4 @@
-"""Round trips: what `is_lossless` says is true, and the laws of docs/round-trips.md hold."""
+"""Round trips: what `is_lossless` says is true, and the laws of docs/decoding.md hold."""
 
 import itertools
 import random
