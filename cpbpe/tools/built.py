@@ -13,15 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cpbpe.lint.merging import Merging, Step, Symbol
+from cpbpe.lint.merging import Merging, Symbol
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.reference.encoding import MERGEABLE
 from cpbpe.text.utf8 import text_of
 
 MAX_CHARACTERS = 10_000
 """A longer piece is not taken apart: sentencepiece trains none of more than 512 characters."""
-MAX_SYMBOLS = 200
-"""A tree with more leaves is not drawn, because nobody could read it."""
 
 
 class Merge(NamedTuple):
@@ -109,76 +107,36 @@ def built(spec: ModelSpec, id: int) -> Built:
     >>> [merge[:5] for merge in built(toy, 2).merges]
     [('a', 'b', 'ab', 0, 1), ('r', 'a', 'ra', 1, 2), ('ab', 'ra', 'abra', 2, 3)]
     """
-    return Builder(spec).merged(id)[0]
+    scores, merging = spec.pieces.numbers(), Merging(spec)
+    text, type = spec.pieces.texts[id], PieceType(spec.pieces.types[id])
+    shown, score, note = text_of(text), scores[id], _NOTES.get(type, "")
+    if type in MERGEABLE and len(shown) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
+        note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
+        return Built(shown, id, type.name, score, (), (), (), note)
+    if type not in MERGEABLE:
+        return Built(shown, id, type.name, score, (), (), (shown,), note)
 
+    def named(symbols: Iterable[Symbol]) -> tuple[str, ...]:
+        return tuple(text_of(text[symbol.begin : symbol.end]) for symbol in symbols)
 
-class Builder:
-    """The tables of one model, for looking at many of its pieces."""
-
-    def __init__(self, spec: ModelSpec):
-        self._scores = spec.pieces.numbers()
-        self._spec = spec
-        self._merging = Merging(spec)
-        self._ranks = sorted(self._merging.ranks.values())
-
-    def tree(self, id: int) -> dict[str, Any]:
-        """How the piece is built, as trees for JSON: one for each symbol that is left.
-
-        A node is `[text, id, score, children, number of the merge]`.
-        """
-        found, left, steps = self.merged(id)
-        roots: list[Any] = []
-        note = found.note
-        if len(found.symbols) > MAX_SYMBOLS:
-            note = f"It begins as {len(found.symbols):,} symbols, too many to be drawn."
-        elif found.merges or len(found.symbols) == 1:
-            text = self._spec.pieces.texts[id]
-            made = {(step.begin, step.end): (number, step.middle) for number, step in enumerate(steps, 1)}
-            roots = [self._node(text, symbol.begin, symbol.end, made) for symbol in left]
-        return {"roots": roots, "note": note, "reachable": found.reachable}
-
-    def _node(
-        self, text: bytes, begin: int, end: int, made: dict[tuple[int, int], tuple[int, int]]
-    ) -> list[Any]:
-        piece = text[begin:end]
-        id = self._spec.ids.get(piece)
-        score = json_number(None if id is None else self._scores[id])
-        number, middle = made.get((begin, end), (0, end))
-        spans = [(begin, middle), (middle, end)] if number else []
-        return [text_of(piece), id, score, [self._node(text, *span, made) for span in spans], number]
-
-    def merged(self, id: int) -> tuple[Built, list[Symbol], list[Step]]:
-        """How a piece is built; the symbols that are left of its text, and their merges."""
-        spec = self._spec
-        text, type = spec.pieces.texts[id], PieceType(spec.pieces.types[id])
-        shown, score, note = text_of(text), self._scores[id], _NOTES.get(type, "")
-        if type in MERGEABLE and len(shown) > MAX_CHARACTERS and type != PieceType.USER_DEFINED:
-            note = f"It has more than {MAX_CHARACTERS:,} characters, and is not taken apart here."
-            return Built(shown, id, type.name, score, (), (), (), note), [], []
-        if type not in MERGEABLE:
-            return Built(shown, id, type.name, score, (), (), (shown,), note), [], []
-
-        def named(symbols: Iterable[Symbol]) -> tuple[str, ...]:
-            return tuple(text_of(text[symbol.begin : symbol.end]) for symbol in symbols)
-
-        symbols = self._merging.symbols(text)
-        left, steps = self._merging.run(text)
-        merges = []
-        for begin, middle, end in steps:
-            parts = text_of(text[begin:middle]), text_of(text[middle:end])
-            made = spec.ids[text[begin:end]]
-            rank = bisect_left(self._ranks, self._merging.ranks[text[begin:end]]) + 1
-            merges.append(Merge(*parts, text_of(text[begin:end]), made, rank, self._scores[made]))
-        ends_as = named(left)
-        if spec.ids.get(text) != id:
-            note = "No text yields it: another piece has the same text, or none is ever found."
-            ends_as = ()
-        elif type == PieceType.USER_DEFINED and len(symbols) > 1:
-            note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
-        elif len(left) > 1 and spec.whole:
-            note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
-        elif len(left) > 1:
-            kind = "bytes" if spec.alphabet == "bytes" else "characters"
-            note = f"No text yields it: its {kind} merge into other pieces, and these do not merge."
-        found = Built(shown, id, type.name, score, named(symbols), tuple(merges), ends_as, note)
-        return found, left, steps
+    symbols = merging.symbols(text)
+    left, steps = merging.run(text)
+    ranks = sorted(merging.ranks.values())
+    merges = []
+    for begin, middle, end in steps:
+        parts = text_of(text[begin:middle]), text_of(text[middle:end])
+        made = spec.ids[text[begin:end]]
+        rank = bisect_left(ranks, merging.ranks[text[begin:end]]) + 1
+        merges.append(Merge(*parts, text_of(text[begin:end]), made, rank, scores[made]))
+    ends_as = named(left)
+    if spec.ids.get(text) != id:
+        note = "No text yields it: another piece has the same text, or none is ever found."
+        ends_as = ()
+    elif type == PieceType.USER_DEFINED and len(symbols) > 1:
+        note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
+    elif len(left) > 1 and spec.whole:
+        note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
+    elif len(left) > 1:
+        kind = "bytes" if spec.alphabet == "bytes" else "characters"
+        note = f"No text yields it: its {kind} merge into other pieces, and these do not merge."
+    return Built(shown, id, type.name, score, named(symbols), tuple(merges), ends_as, note)

@@ -11,6 +11,12 @@ const file = (base64) => Uint8Array.from(Buffer.from(base64, 'base64'));
 const hex = (bytes) => Buffer.from(bytes).toString('hex');
 const helpers = { cpbpe, models, file, hex };
 
+// What JSON has not: bytes, which are bytes in Python, too, and numbers such as infinity, which become texts.
+const written = (key, value) => {
+  if (value instanceof Uint8Array) return { bytes: hex(value) };
+  return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;
+};
+
 const answer = (line) => {
   const { body, given } = JSON.parse(line);
   const known = { ...helpers, ...given };
@@ -25,6 +31,6 @@ cpbpe.start(core).then(async () => {
     } catch (error) {
       made = { error: error.message };
     }
-    process.stdout.write(`${JSON.stringify(made)}\n`);
+    process.stdout.write(`${JSON.stringify(made, written)}\n`);
   }
 });

@@ -44,7 +44,7 @@ class Node:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"body": body, "given": given}) + "\n")
         self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
+        answer = json.loads(self._process.stdout.readline(), object_hook=_with_bytes)
         if "error" in answer:
             raise PageError(answer["error"])
         return answer["result"]
@@ -71,3 +71,12 @@ def started() -> Iterator[Node]:
             yield Node(process)
         finally:
             process.kill()
+
+
+def _with_bytes(found: dict[str, Any]) -> Any:
+    return bytes.fromhex(found["bytes"]) if [*found] == ["bytes"] else found
+
+
+def sentence(parts: list[str | bytes]) -> str:
+    """A sentence of the page as one text, with its pieces in brackets."""
+    return "".join(part if isinstance(part, str) else f"[{part.decode(errors='replace')}]" for part in parts)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import cpbpe
+from cpbpe.tools.page import PARTS
 from tests.support import browser as browsers
 from tests.support import tiers
 from tests.support.browser import Opener, tokens, typed, until
-from tests.tools.page_models import BYTES, EVIL
+from tests.tools.page_models import EVIL
 
 pytestmark = pytest.mark.skipif(not browsers.RUNS, reason=f"not there: {', '.join(browsers.MISSING)}")
 
@@ -128,7 +129,7 @@ def test_hover_and_keyboard(address: str, opened: Opener, tok: cpbpe.Tokenizer) 
     page.keyboard.press("Enter")
     page.wait_for_selector("#tree[open]")
     assert page.locator("#tree .label").count() == 11
-    assert "merge 5" in page.inner_text("#tree-nodes")
+    assert "step 5" in page.inner_text("#tree-nodes")
     page.keyboard.press("Escape")
     page.wait_for_selector("#tree:not([open])", state="hidden")
     assert page.evaluate("document.activeElement.dataset.at") == "0"
@@ -167,58 +168,7 @@ def test_two_models(two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
         assert page.locator(".panel").count() == left
 
 
-# --- The tools ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("which", tiers.some([0, 1], [0]))
-def test_replay(which: int, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
-    page = opened(two)
-    typed(page, "the cat")
-    page.select_option("#which", str(which))
-    page.click("#replay summary")
-    until(page, "document.querySelectorAll('#symbols .symbol').length > 5")
-    assert page.inner_text("#why").startswith(("Merge 1: ", "Whole 1: "))
-    assert page.locator("#symbols .chosen").count() >= 2
-    steps = int(page.get_attribute("#step", "max"))
-    for number in range(1, steps + 1):
-        page.click("#forward")
-        assert page.inner_text("#place") == f"{number} of {steps}"
-    ids = (tok, BYTES)[which].encode("the cat")
-    assert page.inner_text("#why") == f"Nothing merges any more. The ids are {', '.join(map(str, ids))}"
-    page.focus("#step")
-    page.keyboard.press("Home")
-    assert page.inner_text("#place") == f"0 of {steps}"
-    page.click("#play")
-    until(page, "document.getElementById('place').textContent.startsWith('1 of')")
-    page.click("#play")
-    assert page.inner_text("#play") == "Play"
-    typed(page, "x" * 401)
-    until(page, "document.getElementById('why').textContent.includes('up to 400')")
-    page.evaluate("document.getElementById('text').setSelectionRange(0, 3)")
-    until(page, "!document.getElementById('why').textContent.includes('up to 400')")
-
-
-@tiers.slow
-def test_samples_and_search(address: str, opened: Opener) -> None:
-    page = opened(address)
-    typed(page, "the weather is nice")
-    page.click("#samples summary")
-    until(page, "document.querySelectorAll('#rows li').length == 8")
-    before = page.inner_text("#rows")
-    page.click("#again")
-    until(page, f"document.getElementById('rows').innerText !== {json.dumps(before)}")
-    page.fill("#alpha", "0")
-    until(page, "document.getElementById('sampled').textContent == '8 samples, 1 of them different'")
-    page.click("#search summary")
-    page.fill("#wanted", " hello")
-    until(page, "document.querySelectorAll('#pieces li').length")
-    found = page.locator("#pieces .piece").all_text_contents()
-    assert {piece.lower() for piece in found} == {"▁hello"}
-    page.locator("#pieces button").first.click()
-    page.wait_for_selector("#tree[open]")
-    assert page.inner_text("#tree-title") == found[0]
-    page.click("#close")
-    page.wait_for_selector("#tree:not([open])", state="hidden")
+# --- The link -----------------------------------------------------------------------------------------
 
 
 @tiers.slow
@@ -257,7 +207,10 @@ def test_markup_is_text(two: str, opened: Opener) -> None:
     page.wait_for_selector("#tree[open]")
     assert page.inner_text("#tree-title") == EVIL
     assert page.title() == "cpbpe view"
-    assert page.locator("img, svg, b, #hit, body script").count() == 0
+    assert page.locator("img, svg, b, #hit").count() == 0
+    assert (
+        page.locator("script").count() == len(PARTS) + 1
+    )  # (the styles are no script; the core and the data are)
 
 
 def test_policy(address: str, browser: Any) -> None:

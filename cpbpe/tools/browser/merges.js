@@ -1,81 +1,133 @@
 'use strict';
 // How a piece is built, the merges of a text one by one, samples, and the search.
 
-// --- The tree of a piece -------------------------------------------------------------------------------------------
+// --- Symbols and sentences -------------------------------------------------------------------------------------------
 
-view.node = (model, [text, id, , children, order]) => {
-  const label = view.element('span', 'label', null, view.piece(text));
-  if (id !== null) {
-    const about = order ? `${id} · ${view.score(model, id)}` : `id ${id}`;
-    label.append(view.element('span', 'quiet', null, about));
-  }
-  if (order) label.append(view.element('span', 'quiet', null, `merge ${order}`));
-  const node = view.element('div', children.length ? 'node' : 'node leaf', null, label);
-  if (children.length) {
-    node.append(view.element('div', 'children', null, ...children.map((child) => view.node(model, child))));
-  }
-  return node;
+// A symbol, which is bytes. If it holds a part of a character, it is drawn as its bytes.
+view.symbol = (bytes, className = 'piece') => {
+  const text = cpbpe.text(bytes);
+  if (!text.includes('\ufffd')) return view.piece(text, className);
+  return view.element('span', `${className} bytes`, null, view.hex(bytes));
+};
+
+// A sentence from `answers.js`: texts, and symbols as chips.
+view.sentence = (parts) => parts.map((part) => (typeof part === 'string' ? part : view.symbol(part, 'symbol')));
+
+// The same for screen readers.
+view.saidAloud = (parts) =>
+  parts.map((part) => (typeof part === 'string' ? part : view.spoken(cpbpe.text(part)))).join('');
+
+// --- Trees -----------------------------------------------------------------------------------------------------------
+
+// A symbol above those that it was made of. `marked`: the number of the step that is highlighted.
+view.node = (model, { symbol, parts, step }, marked) => {
+  const id = model.find(symbol);
+  const label = view.element('span', step && step === marked ? 'label chosen' : 'label', null, view.symbol(symbol));
+  const facts = id === null ? 'not a piece' : step ? `${id} · ${view.score(model, id)}` : `id ${id}`;
+  label.append(view.element('span', 'quiet', null, facts));
+  if (step) label.append(view.element('span', 'quiet', null, `step ${step}`));
+  const children = parts.map((part) => view.node(model, part, marked));
+  const below = children.length ? [view.element('div', 'children', null, ...children)] : [];
+  return view.element('div', children.length ? 'node' : 'node leaf', null, label, ...below);
+};
+
+// Put trees into an element. Wide ones are drawn smaller, down to half the size, and then scroll.
+view.plant = (parent, nodes) => {
+  parent.style.zoom = 1;
+  parent.replaceChildren(...nodes);
+  const [room, width] = [parent.clientWidth, parent.scrollWidth];
+  if (width > room) parent.style.zoom = Math.max(0.5, room / width);
+};
+
+view.openDialog = (title, notes, nodes) => {
+  view.by('tree-title').replaceChildren(...title);
+  view.by('tree-note').replaceChildren(...notes);
+  if (!view.by('tree').open) view.by('tree').showModal();
+  view.plant(view.by('tree-nodes'), nodes);
 };
 
 view.openTree = (model, id) => {
-  const dialog = view.by('tree');
-  const answer = { error: 'not here yet' };
-  const title = view.by('tree-title');
-  const note = view.by('tree-note');
-  view.by('tree-nodes').replaceChildren();
-  if (answer.error) {
-    title.replaceChildren(`Id ${id}`);
-    note.textContent = answer.error;
-  } else {
-    const [piece, type] = answer.piece;
-    title.replaceChildren(view.piece(piece));
-    const says = answer.note || (answer.reachable ? '' : 'No text yields it.');
-    const several = answer.roots.length > 1 ? ` It ends as ${answer.roots.length} symbols.` : '';
-    note.textContent = `id ${id} · ${type} · ${view.score(model, id)}. ${says}${several}`;
-    view.by('tree-nodes').replaceChildren(...answer.roots.map((root) => view.node(model, root)));
-  }
-  if (!dialog.open) dialog.showModal();
+  const { roots, note } = cpbpe.tree(model, id);
+  const about = [`id ${id}`, model.typeOf(id), view.score(model, id)];
+  const nodes = roots.map((root) => view.node(model, root));
+  view.openDialog([view.symbol(model.bytesOf(id))], [`${about.join(' · ')}. `, ...view.sentence(note)], nodes);
 };
 
-// --- The merges of a text --------------------------------------------------------------------------------------
+// --- The merges of a text --------------------------------------------------------------------------------------------
+
+const REPLAYED = 400; // characters; the time is quadratic
+const ROWS = 100; // of all steps, as many are listed
 
 view.Replay = class {
   constructor() {
     this.slider = view.by('step');
     this.timer = 0;
-    this.slider.addEventListener('input', () => this.draw());
+    this.slider.addEventListener('input', () => this.moved());
     view.by('back').addEventListener('click', () => this.move(-1));
     view.by('forward').addEventListener('click', () => this.move(1));
     view.by('play').addEventListener('click', () => (this.timer ? this.stop() : this.start()));
+    view.by('speed').addEventListener('change', () => this.timer && this.start());
+    view.by('drawn').addEventListener('change', () => this.draw());
+    view.by('replay').addEventListener('keydown', (event) => this.key(event));
   }
 
-  set(model) {
-    const answer = { error: 'not here yet' };
+  get place() {
+    return Number(this.slider.value);
+  }
+
+  get last() {
+    return this.answer ? this.answer.steps.length : 0;
+  }
+
+  set(model, text, options) {
     this.stop();
     this.model = model;
-    this.answer = answer.error ? null : answer;
-    const last = this.answer ? answer.steps.length : 0;
-    const before = Math.min(Number(this.slider.value), last);
-    this.slider.max = String(last);
-    this.slider.value = String(before);
-    for (const id of ['step', 'back', 'forward', 'play']) view.by(id).disabled = !this.answer;
+    this.answer = null;
+    const size = Array.from(text).length;
+    let problem = text ? '' : 'Type a text to see how it is merged.';
+    if (size > REPLAYED) {
+      problem = `The text has ${view.number(size)} characters, and merges are shown of up to ${REPLAYED}. `;
+      problem += 'Select a part of it in the text box.';
+    }
+    try {
+      if (!problem) this.answer = cpbpe.steps(model, text, options);
+    } catch (error) {
+      problem = error.message;
+    }
+    this.slider.max = String(this.last);
+    this.slider.value = String(Math.min(view.state.step, this.last));
+    for (const id of ['step', 'back', 'forward', 'play']) view.by(id).disabled = !this.last;
     this.draw();
-    if (answer.error) view.by('why').textContent = answer.error;
+    if (problem) view.by('why').textContent = problem;
   }
 
   move(by) {
-    this.slider.value = String(Number(this.slider.value) + by);
+    this.slider.value = String(this.place + by);
+    this.moved();
+    view.by('heard').textContent = this.said(); // (A slider that is moved itself is heard without this.)
+  }
+
+  moved() {
+    view.note({ step: this.place });
     this.draw();
   }
 
+  key(event) {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const isOther = event.altKey || event.ctrlKey || event.metaKey || ['INPUT', 'SELECT'].includes(event.target.tagName);
+    if (!by || isOther) return;
+    event.preventDefault();
+    this.move(by);
+  }
+
   start() {
-    if (Number(this.slider.value) >= Number(this.slider.max)) this.slider.value = '0';
+    this.stop();
+    if (this.place >= this.last) this.move(-this.last);
     view.by('play').textContent = 'Pause';
-    this.draw();
     this.timer = setInterval(() => {
       this.move(1);
-      if (Number(this.slider.value) >= Number(this.slider.max)) this.stop();
-    }, 700);
+      if (this.place >= this.last) this.stop();
+    }, Number(view.by('speed').value));
   }
 
   stop() {
@@ -84,56 +136,105 @@ view.Replay = class {
     view.by('play').textContent = 'Play';
   }
 
-  draw() {
-    const [why, list] = [view.by('why'), view.by('symbols')];
-    list.replaceChildren();
-    why.textContent = '';
-    view.by('place').textContent = '';
-    if (!this.answer) return;
-    // 1. The symbols before this step.
-    const { begin, steps, ids } = this.answer;
-    const place = Number(this.slider.value);
-    const symbols = [...begin];
-    const walls = new Set(this.answer.walls);
-    let borders = symbols.map((_, at) => walls.has(at));
-    for (const step of steps.slice(0, place)) {
-      symbols.splice(step.begin, step.end - step.begin, ...step.made);
-      const first = borders[step.begin];
-      borders.splice(step.begin, step.end - step.begin, ...step.made.map((_, at) => at === 0 && first));
-    }
-    // 2. The symbols that this step changes, and the reason.
-    const step = steps[place];
-    this.slider.setAttribute('aria-valuetext', step ? `${place + 1} of ${steps.length}: ${step.why}` : 'the end');
-    view.by('place').textContent = `${place} of ${steps.length}`;
-    symbols.forEach((symbol, at) => {
-      const chosen = step && at >= step.begin && at < step.end;
-      const made = view.piece(symbol, chosen ? 'symbol chosen' : 'symbol');
-      if (borders[at]) list.append(view.element('span', 'wall', null, '|'));
-      list.append(made);
+  // --- What is shown -------------------------------------------------------------------------------------------------
+
+  // The symbols after a number of steps; those that the last of these steps made are highlighted.
+  line(place) {
+    const { begin, walls, steps } = this.answer;
+    const symbols = begin.map((symbol, at) => ({ symbol, isWall: walls.includes(at), isMade: false }));
+    steps.slice(0, place).forEach((step, at) => {
+      const isLast = at === place - 1;
+      const { isWall } = symbols[step.begin];
+      const made = step.made.map((symbol, number) => ({ symbol, isWall: isWall && !number, isMade: isLast }));
+      symbols.splice(step.begin, step.end - step.begin, ...made);
     });
-    if (!step) {
-      why.textContent = ids.length ? `Nothing merges any more. The ids are ${ids.join(', ')}` : 'There is no text.';
-      return;
-    }
-    const names = { merge: 'Merge', split: 'Split', unknown: 'Unknown', whole: 'Whole' };
-    why.append(`${names[step.kind] || step.kind} ${place + 1}: `);
-    view.append(why, step.why, false, 'none');
-    list.querySelector('.chosen')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    return symbols.flatMap(({ symbol, isWall, isMade }) => {
+      const made = view.symbol(symbol, isMade ? 'symbol chosen' : 'symbol');
+      return isWall ? [view.element('span', 'wall', null, '|'), made] : [made];
+    });
+  }
+
+  // All steps, each with the symbols after it.
+  rows() {
+    const { steps } = this.answer;
+    const row = (place) => {
+      const [title, why] = [place ? `Step ${place}` : 'The beginning', place ? this.why(place) : []];
+      const made = view.element('div', place === this.place ? 'step current' : 'step', null);
+      made.append(view.element('p', '', null, view.element('b', '', null, title), ' ', ...view.sentence(why)));
+      made.append(view.element('div', 'line', null, ...this.line(place)));
+      made.addEventListener('click', () => this.move(place - this.place));
+      return made;
+    };
+    const made = Array.from({ length: Math.min(ROWS, steps.length) + 1 }, (_, place) => row(place));
+    const more = steps.length - ROWS;
+    return more > 0 ? [...made, `The other ${more} steps are not listed; go to them with the slider.`] : made;
+  }
+
+  why(place) {
+    return cpbpe.explained(this.model, this.answer.steps[place - 1]);
+  }
+
+  said() {
+    if (!this.place) return 'The beginning';
+    return `Step ${this.place} of ${this.last}: ${view.saidAloud(this.why(this.place))}`;
+  }
+
+  draw() {
+    const [place, list, why] = [this.place, view.by('symbols'), view.by('why')];
+    why.textContent = '';
+    view.by('place').textContent = this.last ? `${place} of ${this.last}` : '';
+    list.className = `symbols ${view.by('drawn').value}`;
+    view.plant(list, []);
+    if (!this.answer) return;
+    const { begin, steps, ids } = this.answer;
+    this.slider.setAttribute('aria-valuetext', this.said());
+    // 1. The reason of this step; and at the end, the ids.
+    if (place) why.append(`Step ${place} of ${this.last}: `, ...view.sentence(this.why(place)));
+    else why.append(`The text begins as ${view.count(begin.length, 'symbol')}.`);
+    if (place === this.last) why.append(` Nothing merges any more; the ids are ${ids.join(', ')}.`);
+    // 2. The symbols.
+    const drawn = {
+      line: () => this.line(place),
+      rows: () => this.rows(),
+      trees: () => {
+        const roots = cpbpe.forest({ begin, steps: steps.slice(0, place) });
+        return roots.map((root) => view.node(this.model, root, place));
+      },
+    }[view.by('drawn').value]();
+    if (view.by('drawn').value === 'trees') view.plant(list, drawn);
+    else list.replaceChildren(...drawn);
+    list.querySelector('.current, .chosen')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 };
 
 // --- Samples -----------------------------------------------------------------------------------------------------
 
+const SAMPLED = 2000; // characters
+
 view.showSamples = (model, text, options, alpha, seed) => {
-  const samples = cpbpe.samples(model, text, options, alpha, seed);
+  const [rows, about] = [view.by('rows'), view.by('sampled')];
+  rows.replaceChildren();
+  const size = Array.from(text).length;
+  if (!text) about.textContent = 'Type a text to see samples of its encoding.';
+  else if (size > SAMPLED) {
+    about.textContent = `The text has ${view.number(size)} characters, and samples are drawn of up to `;
+    about.textContent += `${view.number(SAMPLED)}. Select a part of it in the text box.`;
+  }
+  if (!text || size > SAMPLED) return;
+  let samples;
+  try {
+    samples = cpbpe.samples(model, text, options, alpha, seed);
+  } catch (error) {
+    about.textContent = error.message;
+    return;
+  }
   const ways = new Set(samples.map(({ ids }) => ids.join())).size;
-  view.by('sampled').textContent = `${view.count(samples.length, 'sample')}, ${ways} of them different`;
-  const row = ({ seed: own, ids }) => {
-    const symbols = ids.map((id) => view.piece(model.textOf(id), 'symbol'));
-    const title = view.element('span', 'quiet', null, `seed ${own} · ${view.count(ids.length, 'token')}`);
-    return view.element('li', '', null, title, view.element('div', 'symbols', null, ...symbols));
-  };
-  view.by('rows').replaceChildren(...samples.map(row));
+  about.textContent = `${samples.length} samples, ${ways === 1 ? 'all alike' : `${ways} of them different`}`;
+  for (const { seed, ids } of samples) {
+    const line = view.element('div', 'symbols', null, ...ids.map((id) => view.symbol(model.bytesOf(id), 'symbol')));
+    const title = view.element('span', 'quiet', null, `seed ${seed} · ${view.count(ids.length, 'token')}`);
+    rows.append(view.element('li', '', null, title, line));
+  }
 };
 
 // --- The search ----------------------------------------------------------------------------------------------------
@@ -141,14 +242,15 @@ view.showSamples = (model, text, options, alpha, seed) => {
 const LISTED = 200; // pieces
 
 view.showFound = (model, wanted) => {
-  const found = cpbpe.search(model, wanted);
-  const shown = found.length > LISTED ? `; the ${LISTED} shortest are shown` : '';
-  view.by('found').textContent = wanted ? `${view.count(found.length, 'piece')}${shown}` : '';
+  const ids = cpbpe.search(model, wanted);
+  const shown = ids.length > LISTED ? `; the ${LISTED} shortest are shown` : '';
+  const found = ids.length ? `${view.count(ids.length, 'piece')}${shown}` : 'No piece contains this.';
+  view.by('found').textContent = wanted ? found : '';
   const row = (id) => {
-    const button = view.element('button', 'found', { type: 'button' }, view.piece(model.textOf(id)));
+    const button = view.element('button', 'found', { type: 'button' }, view.symbol(model.bytesOf(id)));
     button.append(view.element('span', 'quiet', null, `${id} · ${model.typeOf(id)} · ${view.score(model, id)}`));
     button.addEventListener('click', () => view.openTree(model, id));
     return view.element('li', '', null, button);
   };
-  view.by('pieces').replaceChildren(...found.slice(0, LISTED).map(row));
+  view.by('pieces').replaceChildren(...ids.slice(0, LISTED).map(row));
 };

@@ -103,7 +103,7 @@ view.isBytes = (model, id) => model.typeOf(id) === 'BYTE' || model.textOf(id).in
 
 view.score = (model, id) => {
   if (id >= model.size) return 'added';
-  return model.isByteLevel ? `rank ${view.number(-model.scores[id])}` : `score ${model.scores[id]}`;
+  return cpbpe.measure(model, model.scores[id]);
 };
 
 view.summary = (model) =>

@@ -1,0 +1,177 @@
+"""What the page's scripts compute beside the core: steps and trees, compared with the reference in Python."""
+
+from typing import Any
+
+import pytest
+
+import cpbpe
+from cpbpe.model.spec import PieceType
+from cpbpe.reference.step_by_step import MAX_SHOWN, Step, steps
+from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.text.utf8 import text_of
+from cpbpe.tools.built import built
+from tests.bytes.models import OWN, model, spec_of
+from tests.support import node as nodes
+from tests.support import tiers, zoo
+from tests.support.node import Node, sentence
+
+pytestmark = pytest.mark.skipif(not nodes.RUNS, reason=f"not there: {', '.join(nodes.MISSING)}")
+
+TEXTS = [
+    *("Hello, the cat sat on the mat", "", " ", "🦙 don't\r\n\t", "x" * 30, "naïve  café שלום مرحبا क्षि"),
+    *("1234567 abab aaaa abcabc", "\0\u202e𐀀 ½ ﬁ", "日本語 日本", "e\u0301 é <s> ▁ hello"),
+]
+BYTE_LEVEL = {
+    "whole": model(),
+    "merged": model(whole=False),
+    "gpt2": model("gpt2"),
+    "own pattern": model(OWN),
+    "no pattern": model(None),
+}
+NAMES = [
+    *("tokenizer.model.v1", "llama", "defaults", "user-defined", "user-defined-llama", "unused"),
+    *("unused-ambiguous", "unused-user-defined", "equal-scores", "shuffled-scores", "odd-scores", "orphans"),
+    *("deep-unused", "nested-user-defined", "inner-spaces", "broken-pieces", "suffix", "nul", "renamed-unk"),
+    *BYTE_LEVEL,
+]
+SOME = ["llama", "unused-user-defined", "odd-scores", "suffix", "whole", "own pattern"]
+
+
+def tokenizer(name: str) -> cpbpe.Tokenizer:
+    if name in BYTE_LEVEL:
+        return cpbpe.Tokenizer.from_spec(BYTE_LEVEL[name])
+    return cpbpe.Tokenizer.from_bytes(zoo.model(name))
+
+
+def asked(node: Node, script: str, tok: cpbpe.Tokenizer, given: Any) -> Any:
+    """What a script makes of a model and of `given`."""
+    node.load(tok.to_bytes())
+    return node.ask(f"const {{ model }} = models; {script}", given=given)
+
+
+def number(value: float | None) -> float | str | None:
+    """A number as `Node.ask` returns it."""
+    if value is None or abs(value) < float("inf"):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+# --- Steps ------------------------------------------------------------------------------------------
+
+
+def in_python(step: Step) -> dict[str, Any]:
+    """A step as the page has it."""
+    found: dict[str, Any] = {
+        "kind": step.kind,
+        "begin": step.begin,
+        "end": step.end,
+        "old": [*step.symbols[step.begin : step.end]],
+        "made": [*step.made],
+    }
+    if step.kind == "merge":
+        others = [{"piece": pair.piece, "score": number(pair.score)} for pair in step.others[:MAX_SHOWN]]
+        found |= {"score": number(step.score), "others": others, "count": len(step.others)}
+    return found
+
+
+@pytest.mark.parametrize("name", tiers.some(NAMES, SOME))
+def test_steps(name: str, node: Node) -> None:
+    tok = tokenizer(name)
+    answers = asked(node, "return given.map((text) => cpbpe.steps(model, text))", tok, TEXTS)
+    for text, answer in zip(TEXTS, answers, strict=True):
+        begin, *middle, end = steps(tok, text)
+        assert answer["begin"] == [*begin.symbols]
+        assert answer["walls"] == list(begin.walls)
+        assert answer["steps"] == [in_python(step) for step in middle]
+        assert answer["ids"] == list(end.ids) == tok.encode(text)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model.v1", "whole"])
+def test_steps_follow_the_options(name: str, node: Node) -> None:
+    tok = tokenizer(name).with_special_tokens(["<|x|>"])
+    text = "the cat<|x|> sat<s>"
+    has_bos = tok.bos_id is not None
+    for choice, prefix in (("model", None), ("on", True), ("off", False)):
+        options = {"prefix": choice, "bos": has_bos, "special": True}
+        answer = asked(node, "return cpbpe.steps(model, given[0], given[1])", tok, [text, options])
+        assert answer["ids"] == tok.encode(text, prefix_space=prefix, add_bos=has_bos, allowed_special="all")
+
+
+def test_what_steps_say(node: Node) -> None:
+    def said(tok: cpbpe.Tokenizer, text: str) -> list[str]:
+        script = "return cpbpe.steps(model, given).steps.map((step) => cpbpe.explained(model, step))"
+        return [sentence(parts) for parts in asked(node, script, tok, text)]
+
+    rows = [("<unk>", 0, 2), ("ab", 0, 1), ("ra", -1, 1), ("abra", -2, 1), ("▁", -3, 1), ("xa", -1, 5)]
+    pieces = [cpbpe.Piece(text.encode(), score, PieceType(type)) for text, score, type in rows]
+    pieces += [cpbpe.Piece(letter.encode(), -9) for letter in "abrx"]
+    toy = cpbpe.Tokenizer.from_spec(cpbpe.ModelSpec(cpbpe.Pieces.of(pieces)))
+    assert said(toy, "abra!") == [
+        "[a] + [b] = [ab]: score 0, the highest. Next: [ra] -1.",
+        "[r] + [a] = [ra]: score -1, and no other pair can merge.",
+        "[ab] + [ra] = [abra]: score -2, and no other pair can merge.",
+        "[!] is not a piece; it becomes [<unk>].",
+    ]
+    assert said(toy, "xaxa") == [
+        "[x] + [a] = [xa]: score -1, the highest and leftmost. Next: [xa] -1.",
+        "[x] + [a] = [xa]: score -1, and no other pair can merge.",
+        "[xa] is UNUSED, and taken apart again: [x][a].",
+        "[xa] is UNUSED, and taken apart again: [x][a].",
+    ]
+    learned = [b"he", b" h", b"ll", b"hell", b"llo!"]
+    ranks = {piece: rank for rank, piece in enumerate([*(bytes([byte]) for byte in range(256)), *learned])}
+    byte_level = cpbpe.Tokenizer.from_spec(spec_of(ranks, PATTERNS["gpt2"]))
+    assert said(byte_level, "hell he")[:2] == [
+        "The chunk [hell] is a piece, so it is taken whole.",
+        "[h] + [e] = [he]: rank 256, the lowest. Next: [ h] 257.",
+    ]
+
+
+# --- Trees ------------------------------------------------------------------------------------------
+
+
+def merges_of(roots: list[Any]) -> list[tuple[bytes, ...]]:
+    """The merges of trees in their order: left, right, made."""
+    found: dict[int, tuple[bytes, ...]] = {}
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        waiting += one["parts"]
+        if one["step"]:
+            found[one["step"]] = (*(part["symbol"] for part in one["parts"]), one["symbol"])
+    assert sorted(found) == list(range(1, len(found) + 1))
+    return [found[step] for step in sorted(found)]
+
+
+@pytest.mark.parametrize("name", tiers.some(NAMES, SOME))
+def test_trees(name: str, node: Node) -> None:
+    """The merges are those of `cpbpe inspect --piece`."""
+    tok = tokenizer(name)
+    size = tok.vocab.piece_count
+    ids = [*range(0, size, max(1, size // 100))]
+    answers = asked(node, "return given.map((id) => cpbpe.tree(model, id))", tok, ids)
+    for id, answer in zip(ids, answers, strict=True):
+        expected = built(tok.spec, id)
+        assert answer["reachable"] == expected.reachable or answer["reachable"] is None
+        roots = [text_of(root["symbol"]) for root in answer["roots"]]
+        made = [tuple(map(text_of, merge)) for merge in merges_of(answer["roots"])]
+        assert made == [(merge.left, merge.right, merge.made) for merge in expected.merges]
+        if expected.ends_as and expected.symbols:
+            assert roots == list(expected.ends_as)
+        assert bool(answer["note"]) == bool(expected.note)
+
+
+def test_why_no_text_yields_a_piece(node: Node) -> None:
+    texts = ["bc", "ab", "cd", "abcd", "xyz", *"abcdxyz"]
+    pieces = [cpbpe.Piece(b"<unk>", 0, PieceType.UNKNOWN)]
+    pieces += [cpbpe.Piece(text.encode(), -rank) for rank, text in enumerate(texts)]
+    tok = cpbpe.Tokenizer.from_spec(cpbpe.ModelSpec(cpbpe.Pieces.of(pieces))).with_special_tokens(["<|x|>"])
+    notes = asked(
+        node, "return given.map((id) => cpbpe.tree(model, id).note)", tok, [4, 5, 0, tok.vocab_size - 1]
+    )
+    assert list(map(sentence, notes)) == [
+        "No text yields it: [ab] + [cd] would make it, but [bc] merges first. It ends as [a][bc][d].",
+        "No text yields it: merging never makes two parts that together are this text.",
+        "It stands for whatever has no piece, and is not built from its text.",
+        "It was added to the model, and is not built from its text.",
+    ]
