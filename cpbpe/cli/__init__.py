@@ -30,6 +30,8 @@ COMMANDS = {
     "quickstart": "train a small model on a text that comes with cpbpe, and use it",
     "encode": "turn text into ids or pieces, line by line",
     "decode": "turn ids or pieces into text",
+    "tokens": "count the tokens of files, as wc counts words",
+    "show": "draw the tokens of a text, in colours",
     "train": "train a model on your own text",
     "count": "count the words of a large corpus part by part, to train later",
     "pack": "encode a corpus into token files for trainers",
@@ -49,10 +51,13 @@ _IN_PYTHON = ("load", "normalize", "align", "truncate", "split")
 _DOWNLOADS = ("download", "fetch", "pull")
 _MEANT = {
     "version": "--version",
-    **dict.fromkeys(("enc", "ids", "pieces", "segment", "tokenize", "tokenise", "tokens"), "encode"),
+    **dict.fromkeys(("enc", "ids", "pieces", "segment"), "encode"),
+    **dict.fromkeys(("tokenize", "tokenise"), "encode show"),
+    **dict.fromkeys(("wc", "token", "count-tokens", "token-count", "length"), "tokens"),
+    **dict.fromkeys(("draw", "print", "display", "colour", "color", "colours", "colors"), "show"),
     **dict.fromkeys(("dec", "detokenize", "untokenize", "text"), "decode"),
     **dict.fromkeys(("complete", "completions", "bash-completion"), "completion"),
-    **dict.fromkeys(("info", "vocab", "show"), "inspect"),
+    **dict.fromkeys(("info", "vocab"), "inspect"),
     **dict.fromkeys(("export", "import", "save"), "convert"),
     **dict.fromkeys(("difference", "delta", "changes"), "diff"),
     **dict.fromkeys(("cost", "costs", "price", "fertility", "versus"), "compare"),
@@ -159,7 +164,8 @@ def _no_such_command(name: str) -> str:
     if name in _DOWNLOADS:
         return f"there is no command {name!r}: cpbpe downloads nothing; it takes the files that you have"
     if name in _MEANT:
-        return f"there is no command {name!r}; did you mean {_MEANT[name]!r}?"
+        meant = " or ".join(map(repr, _MEANT[name].split()))
+        return f"there is no command {name!r}; did you mean {meant}?"
     if os.path.exists(name):
         if name.endswith(".model"):
             return f"there is no command {name!r}; to encode with this model, type: cpbpe encode {name}"

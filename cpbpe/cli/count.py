@@ -54,7 +54,7 @@ def parser() -> Parser:
         "cpbpe count CORPUS [CORPUS ...] --out FILE [options]",
         _DESCRIPTION,
         _EXAMPLES,
-        {"model": "this counts words, for training; 'cpbpe encode MODEL FILE --verbose' counts tokens"},
+        {"model": "this counts words, for training; 'cpbpe tokens MODEL FILE' counts tokens"},
     )
     add_corpus(parser)
     parser.add("--out -o FILE", "write the counts to this file")
@@ -78,10 +78,10 @@ def _refuse_model(arguments: argparse.Namespace) -> None:
     # A folder with a model in it may hold texts as well, and --input-format says that it is text.
     is_corpus = arguments.out is not None and (os.path.isdir(first) or arguments.input_format is not None)
     if is_model(first) and not is_corpus:
-        command = shlex.join(["cpbpe", "encode", first, *(texts or ["corpus.txt"]), "--verbose"])
+        command = shlex.join(["cpbpe", "tokens", first, *(texts or ["corpus.txt"])])
         raise NotUnderstoodError(
             f"{first} is a model, and this counts the words of a corpus, for training; to count tokens, "
-            f"type: {command} > {os.devnull}"
+            f"type: {command}"
         )
 
 

@@ -50,8 +50,8 @@ _UNITS = ("char", "byte")
 
 _DESCRIPTION = """\
 Encode text: a line of ids for each line of text, in order, as spm_encode does.
-A file of any size takes little memory. With --verbose it says how many tokens
-there were. ('cpbpe pack' writes the token files of trainers.)
+A file of any size takes little memory. ('cpbpe tokens' only counts them, 'cpbpe
+show' draws them, and 'cpbpe pack' writes the token files of trainers.)
 """
 
 _EXAMPLES = """\
@@ -66,7 +66,6 @@ examples:
   cpbpe encode my.model 'data/*.jsonl.gz' --field content --out data.ids
   echo 'Hello world' | cpbpe encode my.model --format pieces
   cpbpe encode my.model article.txt --whole --format jsonl --offsets
-  cpbpe encode my.model corpus.txt --verbose > /dev/null  # only counts tokens
 """
 
 
@@ -104,19 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.offsets and arguments.format not in ("json", "jsonl"):
         raise NotUnderstoodError("--offsets have no room in lines of ids or pieces; give --format jsonl, too")
     tokenizer = load(arguments)
-    try:
-        documents = Documents(
-            files_of(arguments),
-            format=arguments.input_format,
-            field=arguments.field,
-            column=arguments.column,
-            whole=arguments.whole,
-        )
-    except FileNotFoundError as error:
-        if any(" " in file for file in arguments.files):
-            pipe = f"echo 'Some text' | cpbpe encode {arguments.model}"
-            raise FileNotFoundError(f"{error}; a text is piped in: {pipe}") from None
-        raise
+    documents = documents_of_files(arguments)
     encoder = DocumentEncoder(
         tokenizer,
         arguments.format,
@@ -136,23 +123,11 @@ def run(arguments: argparse.Namespace) -> int:
     code = work(arguments, "encoding", documents.files, documents.total, parts, lambda: encoder.tally)
     # 3. What the result does not show.
     if not arguments.quiet:
-        for file in documents.marked:
-            say(
-                f"{file}: begins with a byte order mark, which is now part of its first text; save it "
-                f"without one, for example with 'tail -c +4'"
-            )
-        if documents.nulls:
-            say(f"{counted(documents.nulls, 'record')} with null instead of a text became an empty line")
-        if encoder.broken is not None:
-            say(
-                f"{encoder.broken}: is not valid UTF-8; each byte that is wrong became U+FFFD, and decoding "
-                f"does not bring it back. If the text is in another encoding, such as Latin-1, convert it "
-                f"first (iconv -f latin1 -t utf-8)"
-            )
+        say_remarks(documents, encoder.broken)
     return code
 
 
-# --- What encoding and decoding share ----------------------------------------------------------------
+# --- What encoding, decoding and counting share -------------------------------------------------------
 
 
 def add_files(parser: Parser, what: str) -> None:
@@ -199,6 +174,40 @@ def files_of(arguments: argparse.Namespace) -> list[str]:
     if sys.stdin is not None and sys.stdin.isatty() and not arguments.quiet:
         say("reading from the keyboard; Ctrl-D on a new line ends the text")
     return ["-"]
+
+
+def documents_of_files(arguments: argparse.Namespace) -> Documents:
+    """The texts in the files."""
+    try:
+        return Documents(
+            files_of(arguments),
+            format=arguments.input_format,
+            field=arguments.field,
+            column=arguments.column,
+            whole=arguments.whole,
+        )
+    except FileNotFoundError as error:
+        if any(" " in file for file in arguments.files):
+            show = f"cpbpe show {arguments.model} 'Some text'"
+            raise FileNotFoundError(f"{error}; for the tokens of a text, type: {show}") from None
+        raise
+
+
+def say_remarks(documents: Documents, broken: str | None) -> None:
+    """Say what the result does not show; `broken` is the place of the first text that is not UTF-8."""
+    for file in documents.marked:
+        say(
+            f"{file}: begins with a byte order mark, which is now part of its first text; save it "
+            f"without one, for example with 'tail -c +4'"
+        )
+    if documents.nulls:
+        say(f"{counted(documents.nulls, 'record')} with null instead of a text became an empty line")
+    if broken is not None:
+        say(
+            f"{broken}: is not valid UTF-8; each byte that is wrong became U+FFFD, and decoding "
+            f"does not bring it back. If the text is in another encoding, such as Latin-1, convert it "
+            f"first (iconv -f latin1 -t utf-8)"
+        )
 
 
 def work(

@@ -162,6 +162,20 @@ class DocumentEncoder:
         elif self._form == "jsonl" or self._ended:
             yield before
 
+    def count(self, documents: Documents) -> Iterator[tuple[int, Tally]]:
+        """Encode the documents only to count: yield the number of a file, and a tally of a part of it."""
+        self.tally = Tally()
+        self.broken = None
+
+        def counted(part: tuple[DocumentBlock, int]) -> tuple[int, Tally, str | None]:
+            block, number = part
+            return block.file, *self._tally(block, self._rows(block, self._options_at(number)))
+
+        for file, tally, broken in in_order(self._numbered(documents), counted, self._threads):
+            self.tally.add(tally)
+            self.broken = self.broken or broken
+            yield file, tally
+
     def _numbered(self, documents: Documents) -> Iterator[tuple[DocumentBlock, int]]:
         """Yield blocks, and how many documents precede each."""
         before = 0
@@ -192,11 +206,15 @@ class DocumentEncoder:
                 f"{block.name}: there are pieces with newlines in them, which lines of pieces cannot hold; "
                 f"write ids, or JSON"
             )
+        return lines, *self._tally(block, rows)
+
+    def _tally(self, block: DocumentBlock, rows: Ragged) -> tuple[Tally, str | None]:
+        """The tally of a block, and the place of its first document that is not UTF-8."""
         broken = None
         if first_not_utf8(block.texts if block.lines is None else [block.lines]) is not None:
             broken = first_not_utf8(block.texts)
         tally = Tally(len(rows), block.text_bytes, len(rows.ids))
-        return lines, tally, None if broken is None else block.where(broken)
+        return tally, None if broken is None else block.where(broken)
 
     def _rows(self, block: DocumentBlock, options: dict[str, Any]) -> Ragged:
         """The ids of the documents of a block."""

@@ -136,7 +136,19 @@ def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.
     assert message in capsys.readouterr().err
 
 
-MODELS = {"encode", "decode", "inspect", "convert", "lint", "compare", "diff", "view", "pack"}
+MODELS = {
+    "encode",
+    "decode",
+    "inspect",
+    "convert",
+    "lint",
+    "compare",
+    "diff",
+    "view",
+    "pack",
+    "tokens",
+    "show",
+}
 """The commands that take models."""
 
 

@@ -37,7 +37,7 @@ def test_a_corpus_beside_a_model_is_counted(corpus: Path, capsys: pytest.Capture
     assert main(["count", ".", "--out", "new/my.counts", "-q"]) == 0
     assert main(["count", "a.bin", "--out", "new/my.counts", "-q", "--input-format", "text"]) == 0
     assert main(["count", ".", "other.txt"]) == 2
-    assert "to count tokens, type: cpbpe encode . other.txt --verbose" in capsys.readouterr().err
+    assert "to count tokens, type: cpbpe tokens . other.txt" in capsys.readouterr().err
 
 
 def test_the_command(engine: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +237,7 @@ def test_every_option_has_a_flag() -> None:
         (
             ["count", "corpus.txt", "--model", "my.model"],
             2,
-            "'cpbpe encode MODEL FILE --verbose' counts tokens",
+            "'cpbpe tokens MODEL FILE' counts tokens",
         ),
         (["train", "corpus.txt,corpus.txt", "--out", "my"], 1, "for several files put spaces between them\n"),
         (["train", "https://example.com/a.txt", "--out", "my"], 1, "cpbpe downloads nothing, give a file\n"),
