@@ -17,7 +17,10 @@ from typing import Any
 
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
-PARTS = ("page.css", "engine.js", "answers.js", "text.js", "sharing.js", "tokens.js", "merges.js", "page.js")
+PARTS = (
+    *("page.css", "engine.js", "answers.js", "protobuf.js", "formats.js", "tokenizer_json.js"),
+    *("text.js", "sharing.js", "tokens.js", "merges.js", "page.js"),
+)
 """The files that the page holds, in this order."""
 CORE = "engine.wasm"
 """The compiled core, which `.ci/wasm` makes."""

@@ -203,7 +203,7 @@ def test_changed_values(form: str) -> None:
     for _ in range(budget.examples(40 if form == "punctuated" else 300)):
         content = json.loads(text)
         for _ in range(chance.choice([1, 1, 1, 2, 3])):
-            _change(content, chance)
+            change(content, chance)
         outcomes[_tried(dumped(content))] += 1
     assert outcomes["refused"] > 0 < outcomes["exact"], outcomes
 
@@ -219,7 +219,7 @@ def test_changed_bytes(form: str) -> None:
         _tried(data[:at] + new + data[end:] if chance.random() < 0.95 else data[:at])
 
 
-def _change(content: Json, chance: random.Random) -> None:
+def change(content: Json, chance: random.Random) -> None:
     """Replace, remove, move or copy one value, at any depth."""
     holder: Any = content
     while True:

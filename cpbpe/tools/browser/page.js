@@ -246,7 +246,8 @@ const events = {
 
 // A model with a name and a fingerprint of its own; one that is here already is not loaded again.
 const loaded = async (name, bytes) => {
-  const made = cpbpe.read ? await cpbpe.read(name, bytes) : new cpbpe.Model(bytes, name);
+  const { file, notes } = cpbpe.read(name, bytes);
+  const made = Object.assign(new cpbpe.Model(file, name), { notes });
   const key = await view.fingerprint(made.file, BEHAVIOUR) || name;
   const same = view.models.find((one) => one.key === key);
   if (same) {
@@ -274,7 +275,7 @@ view.addModel = async (name, bytes) => {
 
 // A file is a text if it looks like one and its name does not say that it is a model.
 const isModel = (name, bytes) => {
-  if (/\.(model|tiktoken)$|^(tokenizer|tekken|vocab).*\.json$/i.test(name)) return true;
+  if (/\.(model|tiktoken)$|(tokenizer|tekken|vocab)[^/]*\.json$/i.test(name)) return true;
   return /[\0-\x08\ufffd]/.test(cpbpe.text(bytes.subarray(0, 1000)));
 };
 

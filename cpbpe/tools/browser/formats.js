@@ -1,0 +1,389 @@
+'use strict';
+// Model files of other formats, read into the bytes of a .model: ranks (.tiktoken), tekken.json, tokenizer.json.
+//
+// `cpbpe/model/formats/` reads more, because it tries out whether an unusual setting changes the ids of any text. Here
+// only settings are accepted that are known not to. All others are refused by name, so that what is read is exact.
+
+{
+  const NORMAL = 1, CONTROL = 3;
+  const strict = new TextDecoder('utf-8', { fatal: true });
+
+  const wrong = (problem) => {
+    throw new Error(problem);
+  };
+  // What Python may be able to read.
+  const unknown = (problem) => wrong(`${problem}. In Python, cpbpe view FILE reads all that can be read exactly`);
+
+  // --- The file that is made ----------------------------------------------------------------------------------------
+  // The .model file of a model, as `cpbpe/model/formats/sentencepiece.py` writes it.
+  // Each piece has text, score and type; `prefix` is 'always', 'unless space' or ''; byte-level models have `patterns`.
+  const NAMES = ['<unk>', '<s>', '</s>', '<pad>'];
+  const UNK_SURFACE = ' ⁇ ';
+  const written = ({ pieces, names = NAMES, added = [], options = [], tokens = [], ...model }) => {
+    const { prefix = '', escapes = false, fallback = false, surface = UNK_SURFACE } = model;
+    const { patterns = null, whole = false, form = '' } = model;
+    const unless = (usual, number, value) => (value === usual ? [] : [[number, value]]);
+    const trainer = [
+      [3, 2],
+      ...unless(false, 35, fallback),
+      ...unless(UNK_SURFACE, 44, surface),
+      ...names.flatMap((name, place) => unless(NAMES[place], 45 + place, name)),
+    ];
+    const normalizer = [[1, 'identity'], ...unless(true, 3, prefix !== ''), [4, false], ...unless(true, 5, escapes)];
+    const [first = '', ...then] = patterns ?? [];
+    const name = Object.keys(cpbpe.PATTERNS).find((one) => cpbpe.PATTERNS[one] === first) ?? '';
+    const byteLevel = [...unless('', 1, first), ...unless('', 2, name), ...unless(false, 3, whole)];
+    return cpbpe.message([
+      ...pieces.map(([text, score, type]) => [1, [[1, text], [2, Float32Array.of(score)], ...unless(NORMAL, 3, type)]]),
+      [2, trainer],
+      [3, normalizer],
+      ...added.map(([text, id]) => [41700, [[1, text], [2, id]]]),
+      ...(patterns ? [[41703, [...byteLevel, ...then.map((pattern) => [4, pattern])]]] : []),
+      ...unless('', 41701, carried({ options, tokens })),
+      ...unless('', 41702, prefix === 'unless space' ? false : ''),
+      ...unless('', 41704, form),
+    ]);
+  };
+
+  // What a file says beside the model: options that it asks for, and the flags of added tokens, by their names.
+  const carried = (parts) => {
+    const inner = Object.entries(parts).flatMap(([part, values]) => {
+      const members = [...values].sort(([one], [other]) => byCharacters(one, other));
+      const text = members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',');
+      return members.length ? [`"${part}":{${text}}`] : [];
+    });
+    return inner.length ? `{${inner.join(',')}}` : '';
+  };
+  const byCharacters = (one, other) => {
+    const [left, right] = [one, other].map((text) => Array.from(text, (character) => character.codePointAt(0)));
+    const at = left.findIndex((code, place) => code !== right[place]);
+    return at < 0 || at >= right.length ? left.length - right.length : left[at] - right[at];
+  };
+
+  // --- JSON ---------------------------------------------------------------------------------------------------------
+
+  const KINDS = { object: 'an object', list: 'a list', text: 'a text', flag: 'true or false', integer: 'an integer' };
+  const kindOf = (value) => {
+    if (Array.isArray(value)) return 'list';
+    if (typeof value === 'number') return Number.isSafeInteger(value) ? 'integer' : 'number';
+    return value === null ? 'null' : { string: 'text', boolean: 'flag' }[typeof value] ?? typeof value;
+  };
+  const shown = (value) => {
+    const text = JSON.stringify(value) ?? 'missing';
+    return text.length <= 60 ? text : `${text.slice(0, 60)}...`;
+  };
+  const typed = (value, kind, where) =>
+    kindOf(value) === kind ? value : wrong(`${where} must be ${KINDS[kind]}, and is ${shown(value)}`);
+  // A member of an object. If it is missing or null, it is `usual`, or an error.
+  const member = (holder, key, kind, where, usual) => {
+    const value = holder[key] ?? null;
+    return value === null && usual !== undefined ? usual : typed(value, kind, where ? `${where}.${key}` : key);
+  };
+  // A text with half of a surrogate pair is none.
+  const valid = (text, what) => (/\p{Cs}/u.test(text) ? wrong(`${what} holds half of a surrogate pair`) : text);
+
+  const STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"';
+  const MOST_NESTED = 100;
+
+  // The object in a text. JavaScript keeps the last of several members with one name, and does not tell 1.0 from 1. So
+  // members are counted, and a number with a point or an exponent becomes an object, which is nowhere right.
+  const parsed = (text) => {
+    let content;
+    try {
+      content = JSON.parse(text);
+    } catch (error) {
+      wrong(`it is not valid JSON (${error.message}); if it was cut off, copy or download it again`);
+    }
+    let members = 0;
+    let hasFractions = false;
+    for (const [found] of text.matchAll(new RegExp(`${STRING}|:|\\d[.eE]|\\d{300}`, 'g'))) {
+      if (found === ':') members += 1;
+      else if (found[0] !== '"' && found.length === 2) hasFractions = true;
+      else if (found[0] !== '"') wrong('it holds a number of hundreds of digits');
+    }
+    typed(content, 'object', 'a file of JSON');
+    let level = [content];
+    for (let depth = 0; level.length; depth += 1) {
+      if (depth > MOST_NESTED) wrong('it is nested too deeply');
+      for (const holder of level) if (!Array.isArray(holder)) members -= Object.keys(holder).length;
+      level = level.flatMap((holder) => Object.values(holder).filter((one) => typeof one === 'object' && one !== null));
+    }
+    if (members) wrong('an object in it has two members of one name');
+    if (!hasFractions) return content;
+    const fraction = new RegExp(`(${STRING})|-?\\d+[.eE][-+.\\deE]*`, 'g');
+    return JSON.parse(text.replace(fraction, (found, string) => string ?? `{"":[${found}]}`));
+  };
+
+  // --- Patterns -----------------------------------------------------------------------------------------------------
+
+  const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
+  const NO_LETTER = '[^\\r\\n\\p{L}\\p{N}]?';
+  const SPACES = '\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
+  const byCase = (endings, numbers) => {
+    const [upper, lower] = ['[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]', '[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]'];
+    const words = [`${NO_LETTER}${upper}*${lower}+${endings}`, `${NO_LETTER}${upper}+${lower}*${endings}`];
+    return [...words, numbers, ' ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*', SPACES].join('|');
+  };
+  const likeLlama3 = (numbers) =>
+    [ENDINGS, `${NO_LETTER}\\p{L}+`, numbers, ' ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*', SPACES].join('|');
+  // The published patterns by their names (`cpbpe/text/split_patterns.py`).
+  cpbpe.PATTERNS = {
+    gpt2: "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s",
+    cl100k:
+      `'(?i:[sdmt]|ll|ve|re)|${NO_LETTER}+\\p{L}++|\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+` +
+      '|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s',
+    o200k: byCase(`${ENDINGS}?`, '\\p{N}{1,3}'),
+    llama3: likeLlama3('\\p{N}{1,3}'),
+    qwen2: likeLlama3('\\p{N}'),
+    tekken: byCase('', '\\p{N}'),
+  };
+  // --- Ranks (`cpbpe/model/formats/tiktoken.py`) --------------------------------------------------------------------
+
+  // Names in a short form: `<a_{2-4}>` is three of them.
+  const between = (first, last) => Array.from({ length: last - first + 1 }, (_, place) => first + place);
+  const expanded = (short) =>
+    short.split(' ').flatMap((name) => {
+      const [, before, first, last, after] = /^(.*)\{(\d+)-(\d+)\}(.*)$/.exec(name) ?? [];
+      return before === undefined ? [name] : between(Number(first), Number(last)).map((one) => before + one + after);
+    });
+  const numbered = (first, short) => new Map(expanded(short).map((name, place) => [name, first + place]));
+  const FILL = '<|fim_prefix|> <|fim_middle|> <|fim_suffix|>';
+  const GPT = '<|endoftext|>';
+  const LLAMA = '<|begin_of_text|> <|end_of_text|>';
+  const LLAMA3 =
+    `${LLAMA} <|reserved_special_token_{0-1}|> <|finetune_right_pad_id|> <|step_id|> <|start_header_id|> ` +
+    '<|end_header_id|> <|eom_id|> <|eot_id|> <|python_tag|> <|image|> <|reserved_special_token_{2-245}|>';
+  const LLAMA4 =
+    `${LLAMA} ${FILL} <|header_start|> <|header_end|> <|eom|> <|eot|> <|step|> ` +
+    '<|text_post_train_reserved_special_token_{0-5}|> <|python_start|> <|python_end|> <|finetune_right_pad|> ' +
+    '<|text_post_train_reserved_special_token_{8-68}|> <|image_start|> <|image_end|> ' +
+    '<|vision_reserved_special_token_{0-1}|> <|tile_x_separator|> <|tile_y_separator|> ' +
+    '<|vision_reserved_special_token_{2-5}|> <|image|> <|vision_reserved_special_token_6|> <|patch|> ' +
+    '<|vision_reserved_special_token_{7-1047}|> <|reasoning_reserved_special_token_{0-7}|> ' +
+    '<|reasoning_thinking_start|> <|reasoning_thinking_end|> <|reserved_special_token_{0-903}|>';
+  // Files that are recognized by their SHA-256: the pattern, special tokens, and the tokens that begin and end a text.
+  const KNOWN = {
+    '306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930': ['gpt2', numbered(50256, GPT)],
+    '94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069': ['gpt2', numbered(50256, GPT)],
+    '223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7': [
+      'cl100k',
+      new Map([...numbered(100257, `${GPT} ${FILL}`), ['<|endofprompt|>', 100276]]),
+    ],
+    '446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d': [
+      'o200k',
+      new Map([[GPT, 199999], ['<|endofprompt|>', 200018]]),
+    ],
+    '82e9d31979e92ab929cd544440f129d9ecd797b69e327f80f17e1c50d5551b55': [
+      ...['llama3', numbered(128000, LLAMA3), LLAMA.split(' ')],
+    ],
+    d0bdbaf59b0762c8c807617e2d8ea51420eb1b1de266df2495be755c8e0ed6ed: [
+      ...['o200k', numbered(200000, LLAMA4), LLAMA.split(' ')],
+    ],
+    b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186: [
+      ...['qwen2', numbered(151643, `${GPT} <|im_start|> <|im_end|> <|extra_{0-204}|>`)],
+    ],
+  };
+
+  const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+  const fromBase64 = (text) => {
+    const isRight = typeof text === 'string' && text && BASE64.test(text);
+    return isRight ? Uint8Array.from(atob(text), (one) => one.charCodeAt(0)) : null;
+  };
+
+  const readRanks = (bytes, pattern) => {
+    // 1. How texts are cut.
+    const [usual = null, special = new Map(), [first, last] = ['<s>', GPT]] = KNOWN[sha256(bytes)] ?? [];
+    const chosen = pattern ?? usual;
+    if (chosen === null) {
+      const error = new Error('a file of ranks (.tiktoken) does not say how texts are cut; choose a pattern');
+      throw Object.assign(error, { patterns: Object.keys(cpbpe.PATTERNS) });
+    }
+    if (/^[\w-]+$/.test(chosen) && !Object.hasOwn(cpbpe.PATTERNS, chosen)) {
+      wrong(`there is no published pattern ${shown(chosen)}`);
+    }
+    // 2. The ranks.
+    const ranks = new Map();
+    const lines = new TextDecoder('latin1').decode(bytes).split('\n');
+    lines.forEach((full, number) => {
+      const line = full.replace(/\r+$/, '');
+      if (!line) return;
+      const [, token, rank] = /^(\S+) ([0-9]{1,9})$/.exec(line) ?? [];
+      const piece = fromBase64(token);
+      if (!piece) wrong(`line ${number + 1} must be a piece in base64, a space and a rank, and is ${shown(line)}`);
+      if (ranks.has(Number(rank))) wrong(`the rank ${rank} of line ${number + 1} is that of another line, too`);
+      ranks.set(Number(rank), piece);
+    });
+    // 3. The ids below the first unused one are pieces (`assembled` in `cpbpe/model/byte_level.py`).
+    const byId = new Map([...special].map(([token, id]) => [id, token]));
+    let size = 0;
+    while (ranks.has(size) || byId.has(size)) size += 1;
+    const above = [...ranks.keys()].find((id) => id >= size);
+    if (above !== undefined) unknown(`no piece has the rank ${size}, and others have higher ones`);
+    const file = written({
+      pieces: between(0, size - 1).map((id) =>
+        ranks.has(id) ? [ranks.get(id), 0 - id, NORMAL] : [byId.get(id), 0, CONTROL],
+      ),
+      names: ['<unk>', first, last, '<pad>'],
+      added: [...special].filter(([, id]) => id >= size),
+      patterns: chosen ? [cpbpe.PATTERNS[chosen] ?? chosen] : [],
+      whole: true,
+    });
+    return { file, notes: [] };
+  };
+
+  // SHA-256, because pages that are opened from some addresses may not use the browser's own.
+  const sha256 = (bytes) => {
+    const primes = between(2, 311).filter((one, _, all) => all.every((other) => other >= one || one % other));
+    const fraction = (number) => Math.floor((number % 1) * 2 ** 32);
+    const state = primes.slice(0, 8).map((prime) => fraction(prime ** 0.5));
+    const constants = primes.map((prime) => fraction(Math.cbrt(prime)));
+    const padded = new DataView(new ArrayBuffer((Math.floor((bytes.length + 8) / 64) + 1) * 64));
+    new Uint8Array(padded.buffer).set(bytes);
+    padded.setUint8(bytes.length, 0x80);
+    padded.setBigUint64(padded.byteLength - 8, BigInt(bytes.length) * 8n);
+    const turn = (word, count) => (word >>> count) | (word << (32 - count));
+    const words = new Int32Array(64);
+    for (let block = 0; block < padded.byteLength; block += 64) {
+      let [a, b, c, d, e, f, g, h] = state;
+      for (let at = 0; at < 64; at += 1) {
+        if (at < 16) {
+          words[at] = padded.getInt32(block + 4 * at);
+        } else {
+          const [early, late] = [words[at - 15], words[at - 2]];
+          words[at] = words[at - 16] + (turn(early, 7) ^ turn(early, 18) ^ (early >>> 3));
+          words[at] += words[at - 7] + (turn(late, 17) ^ turn(late, 19) ^ (late >>> 10));
+        }
+        const one = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + constants[at] + words[at];
+        const two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        [h, g, f, e, d, c, b, a] = [g, f, e, (d + one) | 0, c, b, a, (one + two) | 0];
+      }
+      [a, b, c, d, e, f, g, h].forEach((word, place) => (state[place] = (state[place] + word) | 0));
+    }
+    return state.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('');
+  };
+
+  // --- tekken.json (`cpbpe/model/formats/tekken.py`) ----------------------------------------------------------------
+
+  const WITHOUT_LIST = ['v1', 'v2', 'v3', 'v7'];
+  const VERSIONS = [...WITHOUT_LIST, 'v11', 'v13', 'v15'];
+  const USUAL =
+    '<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] [TOOL_CALLS] ' +
+    '[IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]';
+  const OF_FILE = 'config vocab special_tokens image audio multimodal version type model_settings_builder'.split(' ');
+  const OF_CONFIG = 'pattern num_vocab_tokens default_vocab_size default_num_special_tokens version'.split(' ');
+  const MOST = 2 ** 24;
+  const MOST_SPECIAL = 2 ** 16;
+
+  // Whether a value is an object of exactly these members; the first is its place.
+  const isRow = (row, place, ...names) => {
+    if (kindOf(row) !== 'object' || row.rank !== place) return false;
+    return Object.keys(row).sort().join() === ['rank', ...names].sort().join();
+  };
+
+  const isText = (bytes) => {
+    try {
+      return strict.decode(bytes) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+
+  const readTekken = (text) => {
+    const content = parsed(text);
+    const config = member(content, 'config', 'object', '');
+    // 1. The members, and the version.
+    for (const [names, known] of [[content, OF_FILE], [config, OF_CONFIG]]) {
+      const other = Object.keys(names).find((name) => !known.includes(name));
+      if (other !== undefined) wrong(`it has ${shown(other)}, which no known version has`);
+    }
+    const { version, pattern } = config;
+    if (!VERSIONS.includes(version)) wrong(`its version is ${shown(version)}; known are ${VERSIONS.join(', ')}`);
+    const size = member(config, 'default_vocab_size', 'integer', 'config');
+    const count = member(config, 'default_num_special_tokens', 'integer', 'config');
+    if (size >= MOST || count < 0 || count > Math.min(size, MOST_SPECIAL)) wrong(`of ${size} ids ${count} are special`);
+    // 2. The special tokens, which come first.
+    const usual = USUAL.split(' ').map((token_str, rank) => ({ rank, token_str, is_control: true }));
+    const given = content.special_tokens ?? (WITHOUT_LIST.includes(version) ? usual : null);
+    if (!Array.isArray(given) || given.length > count) wrong(`its special_tokens must be a list of up to ${count}`);
+    const special = given.map((row, place) => {
+      const where = `special_tokens[${place}]`;
+      const isRight = isRow(row, place, 'token_str', 'is_control') && typeof row.is_control === 'boolean';
+      if (!isRight || !row.token_str) wrong(`${where} must have its rank, token_str and is_control, and nothing else`);
+      return valid(typed(row.token_str, 'text', where), where);
+    });
+    for (let id = special.length; id < count; id += 1) special.push(`<SPECIAL_${id}>`);
+    if (new Set(special).size < count) wrong('a special token occurs twice');
+    // 3. The pieces.
+    const vocab = member(content, 'vocab', 'list', '');
+    if (vocab.length < size - count) wrong(`its vocab must have ${size - count} entries, and has ${vocab.length}`);
+    const ranks = vocab.slice(0, size - count).map((row, rank) => {
+      const piece = isRow(row, rank, 'token_bytes', 'token_str') && fromBase64(row.token_bytes);
+      if (!piece) wrong(`vocab[${rank}] must have its rank, token_bytes and token_str, and is ${shown(row)}`);
+      if (rank < 256 && (piece.length > 1 || piece[0] !== rank)) wrong(`vocab[${rank}] must be the byte ${rank}`);
+      if (row.token_str !== null && (!isText(piece) || cpbpe.text(piece) !== row.token_str)) {
+        wrong(`the token_str of vocab[${rank}], ${shown(row.token_str)}, is not what its bytes say`);
+      }
+      return piece;
+    });
+    if (!typed(pattern, 'text', 'config.pattern')) wrong('config.pattern is empty');
+    const file = written({
+      pieces: [
+        ...special.map((token) => [token, 0, CONTROL]),
+        ...ranks.map((piece, rank) => [piece, 0 - rank, NORMAL]),
+      ],
+      patterns: [pattern],
+      whole: true,
+    });
+    const notes = [`The file's version, ${version}, which decides how conversations are written, is not kept.`];
+    return { file, notes };
+  };
+
+  // --- All formats --------------------------------------------------------------------------------------------------
+
+  const OTHERS = [
+    [/^\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*-?[0-9]+\s*,\s*"/, 'half of a model of two files (vocab.json and merges.txt)'],
+    [/^#version/, 'half of a model of two files (vocab.json and merges.txt)'],
+    [/^GGUF/, 'a GGUF file'],
+    [/^minbpe v/, 'a model of minbpe'],
+  ];
+
+  // Read a model file of any format: `file` are the bytes of a .model, and `notes` are sentences that say what the library
+  // whose format it is does otherwise. `pattern` is for files that do not say how texts are cut: the name of a
+  // published one, a regular expression, or '' for not at all. Without it, the error for such a file has the names, as
+  // `patterns`.
+  cpbpe.read = (name, bytes, { pattern = null } = {}) => {
+    const head = new TextDecoder('latin1').decode(bytes.subarray(0, 4096)).replace(/^\xef\xbb\xbf/, '');
+    try {
+      return { name, ...readerOf(head)(bytes, pattern) };
+    } catch (error) {
+      error.message = `${error.message}.`;
+      throw error;
+    }
+  };
+
+  const readerOf = (head) => {
+    const other = OTHERS.find(([begins]) => begins.test(head))?.[1];
+    if (other) return () => unknown(`it is ${other}`);
+    if (/^\s*\{/.test(head)) return readJson;
+    return /^[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n/.test(head) ? readRanks : readModel;
+  };
+  const readJson = (bytes) => {
+    const text = isText(bytes) ? strict.decode(bytes) : wrong('it is not UTF-8');
+    if (text.includes('"config"') && text.includes('"token_bytes"')) return readTekken(text);
+    if (/"added_tokens"|"pre_tokenizer"/.test(text)) return cpbpe.formats.readTokenizerJson(text);
+    return wrong('it is JSON, but neither a tokenizer.json nor a tekken.json');
+  };
+
+  // A .model as it is, after a look whether it holds pieces, and which type its trainer_spec says.
+  const readModel = (bytes) => {
+    const fields = cpbpe.fields(bytes) ?? [];
+    if (!fields.some(({ number }) => number === 1)) wrong('it is no model file that is known here, or it is damaged');
+    const trainer = fields.flatMap(({ number, value }) => (number === 2 ? cpbpe.fields(value) ?? [] : []));
+    const type = trainer.findLast(({ number }) => number === 3)?.value ?? 1;
+    const kind = ['', 'Unigram', 'BPE', 'Word', 'Char'][type] ?? `of type ${type}`;
+    if (type !== 2) wrong(`its model is ${kind}, and cpbpe reads BPE models only (trained with --model_type=bpe)`);
+    return { file: bytes, notes: [] };
+  };
+
+  cpbpe.formats = { between, member, parsed, shown, typed, unknown, valid, written, wrong };
+}
