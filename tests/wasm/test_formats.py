@@ -42,7 +42,8 @@ READ = """
 
 def asked(node: Node, files: Iterable[bytes], **options: Any) -> list[dict[str, Any]]:
     """What the page makes of each file."""
-    return node.ask(READ, files=[(b64encode(data).decode(), options) for data in files])
+    made: list[dict[str, Any]] = node.ask(READ, files=[(b64encode(data).decode(), options) for data in files])
+    return made
 
 
 def of_python(data: bytes, options: dict[str, Any]) -> bytes | None:
