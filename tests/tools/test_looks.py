@@ -81,6 +81,65 @@ def test_a_phone(two: str, opened: Opener) -> None:
     page.click("text=How it is built")
     page.wait_for_selector("#tree[open]")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#show")
+    page.click("#menu")
+    assert page.is_visible("#show")
+
+
+def top(page: Any, selector: str) -> float:
+    return float(page.locator(selector).first.bounding_box()["y"])
+
+
+def test_a_projector(two: str, opened: Opener) -> None:
+    """On 1280 x 720, tokens are beside the text, and the tools and the token pointed at need no scrolling."""
+    page = opened(two, viewport={"width": 1280, "height": 720})
+    typed(page, "one\n" * 40)
+    page.hover(".token >> nth=1")
+    text, tokens, about = (page.locator(name).bounding_box() for name in ("#text", "#panels", "#about"))
+    assert text["height"] > 150  # it has grown
+    assert tokens["x"] >= text["x"] + text["width"]
+    assert tokens["y"] + tokens["height"] <= about["y"]
+    assert about["y"] + about["height"] <= 720
+    assert max(top(page, f"#{tool} summary") for tool in TOOLS) < 500
+    page.click("#samples summary")
+    page.click("#search summary")
+    assert not page.is_visible("#alpha")  # one at a time
+    assert top(page, "#wanted") < 620
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_borders(scheme: str, two: str, opened: Opener) -> None:
+    """Tokens are told apart without their colours: their borders have a contrast of 3, also as greys."""
+    page = opened(two, color_scheme=scheme)
+    typed(page, "a b c d e f g h")
+    shadow = page.locator(".token").first.evaluate("one => getComputedStyle(one).boxShadow")
+    edge = re.match(r"rgb\([\d, ]+\)", shadow)
+    assert edge, shadow
+    fills = page.locator(".token").evaluate_all(
+        "all => [...new Set(all.map(one => getComputedStyle(one).backgroundColor))]"
+    )
+    assert len(fills) == 6
+    for fill in [*fills, page.evaluate("getComputedStyle(document.documentElement).backgroundColor")]:
+        one, other = sorted((luminance(edge[0]), luminance(fill)))
+        assert (other + 0.05) / (one + 0.05) >= 3, fill
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@tiers.slow
+def test_zoomed(two: str, opened: Opener) -> None:
+    """At 200 %, which halves the room, everything is there and nothing is cut off."""
+    page = opened(two, viewport={"width": 640, "height": 360}, device_scale_factor=2)
+    typed(page, "Hello world " * 20)
+    page.click("#samples summary")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    for name in ("#menu", "#text", ".tokens", "#samples"):
+        assert page.locator(name).first.is_visible()
 
 
 @pytest.mark.slow

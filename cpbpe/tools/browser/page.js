@@ -130,7 +130,7 @@ const drawControls = () => {
   view.by('which').value = String(view.models.indexOf(state.which));
   for (const tool of document.querySelectorAll('.tools > details')) tool.open = tool.id === state.tool;
   const absent = state.absent.map(({ key, name }) => `${name || 'a model'} (fingerprint ${key})`).join(' and ');
-  const missing = absent && `The link shows ${absent}, not in this page: open the file to see it.`;
+  const missing = absent && `The link shows ${absent}, which this page does not have. Open the file to see it.`;
   view.by('notice').textContent = [state.problem, missing].filter(Boolean).join(' ');
 };
 

@@ -24,7 +24,7 @@ view.writeLink = () => {
   set('prefix', state.prefix, 'model');
   for (const name of ['special', 'bos', 'eos']) set(name, state[name] ? '1' : '', '');
   set('tool', state.tool, '');
-  if (state.tool && state.which !== state.columns[0]) link.set('of', state.which.key);
+  if (state.tool && state.which && state.which !== state.columns[0]) link.set('of', state.which.key);
   set('step', String(state.step), '0');
   if (state.text.length <= LINKED) set('text', state.text, view.data.text);
   try {
@@ -123,8 +123,7 @@ view.save = (blob, name) => {
 
 // --- Pictures ------------------------------------------------------------------------------------------------------
 
-const escaped = (text) =>
-  text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`).replaceAll(' ', '\u00a0');
+const escaped = (text) => text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 
 // The coloured text of a column as SVG, in which every token has a place of its own, so that it looks alike in all
 // programs and with all fonts.
@@ -136,12 +135,13 @@ view.picture = (panel) => {
   const [wide, high, edge, font] = [800, 34, 24, 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'];
   pen.font = `18px ${font}`;
   const drawn = [];
-  let [x, y] = [edge, edge + 40];
+  let [x, y, right] = [edge, edge + 40, 0];
   for (let at = 0; at < Math.min(answer.ids.length, PICTURED); ) {
     let end = at + 1;
     while (end < answer.ids.length && answer.joined.has(end)) end += 1;
     const text = panel.slice(answer.begins[at], answer.ends[end - 1]);
-    const label = view.drawn(text).replace(/␣/g, ' ') || view.drawn(model.textOf(answer.ids[at]));
+    const several = end - at > 1 ? ` ×${end - at}` : '';
+    const label = (view.drawn(text, '\u00a0') || view.drawn(model.textOf(answer.ids[at]))) + several;
     const width = Math.min(pen.measureText(label).width + 4, wide - 2 * edge);
     if (x + width > wide - edge) [x, y] = [edge, y + high];
     drawn.push(
@@ -150,16 +150,18 @@ view.picture = (panel) => {
         `lengthAdjust="spacingAndGlyphs">${escaped(label)}</text>`,
     );
     x += width;
+    right = Math.max(right, x);
     if (text.endsWith('\n')) [x, y] = [edge, y + high];
     at = end;
   }
   const more = answer.ids.length > PICTURED ? ` · the first ${view.number(PICTURED)} are shown` : '';
   const title = `${view.count(answer.ids.length, 'token')} · ${model.name}${more}`;
-  const height = y + edge;
+  right = Math.max(right, edge + 1.1 * pen.measureText(title).width);
+  const [width, height] = [Math.ceil(Math.min(right + edge, wide)), y + edge];
   return (
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${wide}" height="${height}" viewBox="0 0 ${wide} ${height}" ` +
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
     `font-family="${escaped(font)}" font-size="18" fill="${colour('front')}"><title>${escaped(title)}</title>` +
-    `<rect width="${wide}" height="${height}" fill="${colour('back')}"/>` +
+    `<rect width="${width}" height="${height}" fill="${colour('back')}"/>` +
     `<text x="${edge}" y="${edge + 10}" font-weight="bold">${escaped(title)}</text>${drawn.join('')}</svg>`
   );
 };

@@ -76,10 +76,12 @@ view.append = (parent, text, breaks = true, spaces = 'all') => {
 };
 
 // The same as one text.
-view.drawn = (text) => {
+view.drawn = (text, space = SIGNS[' ']) => {
   const characters = Array.from(text);
-  const drawn = (character, place) =>
-    isHidden(characters, place) ? (SIGNS[character] ?? `‹${view.codePoint(character)}›`) : character;
+  const drawn = (character, place) => {
+    if (character === ' ') return space;
+    return isHidden(characters, place) ? (SIGNS[character] ?? `‹${view.codePoint(character)}›`) : character;
+  };
   return characters.map(drawn).join('');
 };
 
