@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import add_messages, add_reading, progress_of
-from cpbpe.cli.output import check_outputs, existing, make_folder, say, show_files
+from cpbpe.cli.output import check_outputs, existing, form_of, make_folder, say, show_files, terminal
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
@@ -128,7 +128,11 @@ def parser() -> Parser:
         "write NAME.model and NAME.vocab; folders are made as needed; a byte-level model can also be "
         "written as NAME.tiktoken and other formats",
     )
-    parser.add("--report FILE", "write the report to this file, as JSON")
+    parser.add(
+        "--report FILE",
+        "write the report to this file: a page with the curve of vocabulary sizes if its name "
+        "ends in .html, otherwise JSON",
+    )
     add_options(parser)
     return parser
 
@@ -169,11 +173,13 @@ def run(arguments: argparse.Namespace) -> int:
     written = ", ".join(result.save(name))
     if arguments.report:
         make_folder(arguments.report)
-        write_all({arguments.report: (result.report.to_json(indent=1) + "\n").encode()})
+        is_page = form_of(arguments.report) == "html"
+        text = result.report.html() if is_page else result.report.to_json(indent=1) + "\n"
+        write_all({arguments.report: text.encode()})
     if arguments.json:
         print(result.report.to_json(indent=1))
     elif not arguments.quiet:
-        print(result.report)
+        print("\n".join(result.report.lines(terminal(None)[0])))
         print(f"written       {written}{replaced}")
     return 0
 

@@ -31,6 +31,7 @@ _STYLE = """
 .cpbpe thead th{border-bottom:2px solid #888a}
 .cpbpe svg[role]{max-width:100%;height:auto;display:block;margin:1rem 0}
 .cpbpe svg text{font:12px system-ui,sans-serif;fill:currentColor}
+.cpbpe .beside{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}
 .cpbpe .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;padding:0;margin:1rem 0}
 .cpbpe p,.cpbpe .row{overflow-wrap:anywhere;white-space:pre-wrap}
 .cpbpe p{max-width:45rem;margin:.25rem 0}
@@ -77,13 +78,13 @@ class Page:
         """A smaller one that begins with a word in its colour."""
         self._parts.append(f'<h3><span data-tone="{tone}">{tone}</span> {escape(text)}</h3>')
 
-    def row(self, label: str, text: str) -> None:
-        """A label with a text."""
+    def row(self, label: str, text: str, most: int | None = None) -> None:
+        """A label with a text. (Nothing is cut here, whatever `most` says to a terminal.)"""
         self._parts.append(
             f'<div class="row"><b>{escape(label)}</b><span dir="auto">{escape(text)}</span></div>'
         )
 
-    def text(self, text: str, first: str = "", others: str = "") -> None:
+    def text(self, text: str, first: str = "", others: str = "", most: int | None = None) -> None:
         """A paragraph, as far to the right as in a terminal, with what stands in front of it there."""
         mark = first.strip()
         indent, hanging = len(first) - len(first.lstrip()), 1 if mark else 0

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cpbpe.reference.training_values import EXAMPLES
 from cpbpe.spelling import counted, sized, spelled
-from cpbpe.text.drawn import quoted, shown
+from cpbpe.text.drawn import Lines, quoted, shown
+from cpbpe.text.pages import Canvas, Drawn, Page
+from cpbpe.training.curve import Curve, draw_curve
 
 REASONS = {
     "empty": "that are empty",
@@ -128,24 +129,30 @@ class Reading:
             by_line=self.by_line and other.by_line,
         )
 
-    def lines(self) -> Iterator[str]:
-        """The part of the report about reading, for people."""
+    def lines(self, columns: int = 100) -> list[str]:
+        """The part of the report about reading, for a terminal of this width."""
+        on = Lines(columns)
+        _draw_rows(self.rows(), on)
+        return on.lines
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """The same as labels and texts."""
         files = f" from {counted(self.files, 'file')}" if self.files else ""
-        yield f"read          {counted(self.sentences, self.unit)}, {sized(self.bytes)}{files}"
+        yield "read", f"{counted(self.sentences, self.unit)}, {sized(self.bytes)}{files}"
         if self.sampled is not None and self.sampled_from is not None:
-            yield f"sampled       {self.sampled:,} of {counted(self.sampled_from, self.unit)}"
+            yield "sampled", f"{self.sampled:,} of {counted(self.sampled_from, self.unit)}"
         for reason, skipped in self.left_out.items():
             if not skipped.sentences:
                 continue
             if reason == "empty":
-                yield f"left out      {counted(skipped.sentences, f'empty {self.unit}')}"
+                yield "left out", f"{counted(skipped.sentences, f'empty {self.unit}')}"
                 continue
             what = f"{counted(skipped.sentences, self.unit)} {spelled(REASONS[reason])}"
-            yield f"left out      {what}, {sized(skipped.bytes)}"
+            yield "left out", f"{what}, {sized(skipped.bytes)}"
             for example in skipped.examples[:3]:
-                yield f"              {shown(example.where)}: {quoted(_begin(example.text))}"
+                yield "", f"{shown(example.where)}: {quoted(_begin(example.text))}"
         if self.nulls:
-            yield f"left out      {counted(self.nulls, 'record')} with null instead of a text"
+            yield "left out", f"{counted(self.nulls, 'record')} with null instead of a text"
         verb = "is" if len(self.files_left_out) == 1 else "are"
         for left_out, noun, why in (
             (self.files_left_out, "file", f"that {verb} not text"),
@@ -153,10 +160,10 @@ class Reading:
         ):
             if left_out:
                 names = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")
-                yield f"left out      {counted(len(left_out), noun)} {why}: {names}"
+                yield "left out", f"{counted(len(left_out), noun)} {why}: {names}"
         if self.spilled_runs:
             parts = counted(self.spilled_runs, "part")
-            yield f"on the disk   {parts} of the counts, {sized(self.spilled_bytes)}"
+            yield "on the disk", f"{parts} of the counts, {sized(self.spilled_bytes)}"
 
     def __repr__(self) -> str:
         left_out = f", {self.sentences_left_out:,} left out" if self.sentences_left_out else ""
@@ -197,53 +204,11 @@ class Phase:
 
 
 @dataclass(frozen=True, repr=False)
-class Curve:
-    """How many tokens the corpus has with a vocabulary of any size up to the one that was trained.
-
-    More pieces never need more tokens, so the curve does not say which size is best. It says what each size
-    gains on this corpus.
-    """
-
-    first: int
-    """The smallest size: special pieces and characters, no merges."""
-    tokens: tuple[int, ...]
-    """The number of tokens for this size, the next one, and so on."""
-    text_bytes: int
-    """The bytes of the corpus, normalized, a space counted as one byte."""
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return ((self.first + index, tokens) for index, tokens in enumerate(self.tokens))
-
-    def __repr__(self) -> str:
-        if not self.tokens:
-            return "<Curve: empty>"
-        last = self.first + len(self) - 1
-        return f"<Curve: {self.tokens[0]:,} tokens at {self.first} pieces to {self.tokens[-1]:,} at {last}>"
-
-    def tokens_per_byte(self, vocab_size: int) -> float:
-        """The number of tokens per byte of the corpus, for a vocabulary size."""
-        if not self.first <= vocab_size < self.first + len(self.tokens):
-            raise ValueError(
-                f"the curve is known from {self.first} to {self.first + len(self.tokens) - 1} pieces, "
-                f"not for {vocab_size}"
-            )
-        return self.tokens[vocab_size - self.first] / max(self.text_bytes, 1)
-
-    def smallest(self, tokens_per_byte: float) -> int | None:
-        """The smallest vocabulary size with at most this many tokens per byte; None if there is none."""
-        place = bisect_left(self.tokens, -tokens_per_byte * self.text_bytes, key=lambda tokens: -tokens)
-        return self.first + place if place < len(self.tokens) else None
-
-
-@dataclass(frozen=True, repr=False)
-class Report:
+class Report(Drawn):
     """What training read, left out, learned and needed.
 
-    `print` shows it as a page for people; `to_json` is for programs. By itself, as the value of an
-    expression, it is shown in one line.
+    `print` shows it for people, `html()` and notebooks as a page with the curve; `to_json` is for programs.
+    By itself, as the value of an expression, it is shown in one line.
     """
 
     engine: str
@@ -316,8 +281,16 @@ class Report:
         """All of it as JSON."""
         return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent)
 
+    def draw(self, on: Canvas) -> None:
+        """Draw the report; as a page, with the curve."""
+        if isinstance(on, Page):
+            on.title("What training did")
+        _draw_rows(_rows(self), on)
+        if isinstance(on, Page) and self.curve is not None and len(self.curve) > 1:
+            draw_curve(self.curve, on)
+
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(self.lines(sys.maxsize))  # (Whoever prints it may not have a terminal.)
 
     def __repr__(self) -> str:
         return (
@@ -326,40 +299,51 @@ class Report:
         )
 
 
-def _lines(report: Report) -> Iterator[str]:
-    yield from report.reading.lines()
-    yield f"words         {report.distinct_words:,} distinct"
-    yield f"pieces        {report.vocab_size:,}: {pieces_in_words(report)}"
+def _draw_rows(rows: Iterable[tuple[str, str]], on: Canvas) -> None:
+    """Draw labels with their texts; in a terminal without indentation, as all that training prints."""
+    for label, text in rows:
+        if isinstance(on, Page):
+            on.row(label, text)
+        else:
+            on.text(text, f"{label:<14}", " " * 14)
+
+
+def _rows(report: Report) -> Iterator[tuple[str, str]]:
+    yield from report.reading.rows()
+    yield "words", f"{report.distinct_words:,} distinct"
+    yield "pieces", f"{report.vocab_size:,}: {pieces_in_words(report)}"
     if report.rare_characters:
         verb = "becomes" if len(report.rare_characters) == 1 else "become"
         fate = f"{verb} bytes" if report.byte_fallback else f"{verb} the unknown piece"
         yield (
-            f"rare          {counted(len(report.rare_characters), 'character')} {fate}: "
-            f"{report.rare_count:,} of {report.text_characters:,} in the text ({1 - report.coverage:.4%})"
+            "rare",
+            f"{counted(len(report.rare_characters), 'character')} {fate}: "
+            f"{report.rare_count:,} of {report.text_characters:,} in the text ({1 - report.coverage:.4%})",
         )
         most = "  ".join(f"{_character(text)} {count:,}" for text, count in report.rare_characters[:6])
-        yield f"              {most}{'  ...' if len(report.rare_characters) > 6 else ''}"
+        yield "", f"{most}{'  ...' if len(report.rare_characters) > 6 else ''}"
     if report.nuls:
-        yield f"rare          U+0000, {counted(report.nuls, 'time')}; no piece can contain it"
+        yield "rare", f"U+0000, {counted(report.nuls, 'time')}; no piece can contain it"
     if report.boundaries:
-        yield f"boundaries    {report.boundaries:,}, where the text contains a special piece or was cut"
+        yield "boundaries", f"{report.boundaries:,}, where the text contains a special piece or was cut"
     if report.empty_merges:
-        yield f"empty merges  {report.empty_merges:,}, which this corpus never uses (it is small)"
+        yield "empty merges", f"{report.empty_merges:,}, which this corpus never uses (it is small)"
     yield (
-        f"compression   {report.bytes_per_token:.3f} bytes per token: {sized(report.text_bytes)}, "
-        f"{counted(report.tokens, 'token')}"
+        "compression",
+        f"{report.bytes_per_token:.3f} bytes per token: {sized(report.text_bytes)}, "
+        f"{counted(report.tokens, 'token')}",
     )
     if report.curve is not None and len(report.curve) > 1:
         sizes = [share * report.vocab_size // 8 for share in (1, 2, 4, 6)]
         known = [size for size in sizes if size >= report.curve.first]
         if known:
             points = [f"{size:,}: {1 / report.curve.tokens_per_byte(size):.3f}" for size in known]
-            yield f"              with fewer pieces {', '.join(points)}"
+            yield "", f"with fewer pieces {', '.join(points)}"
     for phase in report.phases:
         memory = f", peak memory {sized(phase.peak_memory)}" if phase.peak_memory else ""
-        yield f"{phase.name:<13} {phase.seconds:.2f} s{memory}"
+        yield phase.name, f"{phase.seconds:.2f} s{memory}"
     for warning in report.warnings:
-        yield f"warning       {warning}"
+        yield "warning", f"{warning}"
 
 
 def pieces_in_words(report: Report) -> str:

@@ -20,10 +20,11 @@ from cpbpe.spelling import counted, given, named
 from cpbpe.training.arguments import ReadingOptions, takes_a_corpus
 from cpbpe.training.byte_options import ByteTrainOptions, complete_options
 from cpbpe.training.corpus import Source
+from cpbpe.training.curve import Curve
 from cpbpe.training.families import Built, Family, SentencePieceFamily, family_of
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.progress import Display, ProgressOption
-from cpbpe.training.report import Clock, Curve, Reading, Report
+from cpbpe.training.report import Clock, Reading, Report
 from cpbpe.training.result import TrainingResult
 from cpbpe.training.word_counts import WordCounts, no_overflow, warn
 

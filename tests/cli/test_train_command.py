@@ -17,6 +17,7 @@ from cpbpe.cli import main
 from cpbpe.text.drawn import width
 from tests.support import processes, tiers
 from tests.support.corpus import lines
+from tests.support.drawings import WholePage
 
 TEXTS = lines(500)
 
@@ -59,6 +60,8 @@ def test_the_command(engine: str, corpus: Path, capsys: pytest.CaptureFixture[st
     assert "written       models/my.model, models/my.vocab" in out
     assert json.loads(Path("r.json").read_text())["tokens"] == expected.report.tokens
     assert main([*arguments, "--quiet"]) == 0
+    assert main([*arguments[:-1], "r.html", "--quiet"]) == 0
+    assert "What training did" in WholePage(Path("r.html").read_text(encoding="utf-8")).text
     assert capsys.readouterr() == ("", "")
 
 

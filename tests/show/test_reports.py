@@ -22,6 +22,11 @@ def hostile() -> cpbpe.Tokenizer:
     return cpbpe.Tokenizer.from_spec(cpbpe.ModelSpec(cpbpe.Pieces.of(pieces)))
 
 
+def trained() -> cpbpe.Report:
+    texts, symbols = ["the cat sat on the mat"], [EVIL]
+    return cpbpe.train(texts, vocab_size=290, user_defined_symbols=symbols, hard_vocab_limit=False).report
+
+
 REPORTS: dict[str, tuple[Callable[[], Any], str]] = {
     "lint": (lambda: hostile().lint(), "what is wrong with the model"),
     "diff": (lambda: cpbpe.diff(hostile(), hostile().with_special_tokens([f"{EVIL}!"])), "what is different"),
@@ -29,6 +34,7 @@ REPORTS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cpbpe.compare({"m": hostile()}, {EVIL: EVIL}, rounds=0, probe=False),
         "What texts cost with m",
     ),
+    "training": (trained, "What training did"),
 }
 
 
@@ -52,5 +58,5 @@ def test_lines(name: str) -> None:
     for columns in (40, 100):
         lines = report.lines(columns)
         assert all(line.isprintable() and len(line) <= columns for line in lines)
-    assert "\n".join(report.lines()) == str(report)
+    assert "".join("".join(report.lines()).split()) == "".join(str(report).split())
     assert SHOWN[:20] in str(report)

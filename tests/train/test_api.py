@@ -17,6 +17,7 @@ from cpbpe import PRESETS, Report, TrainingError, TrainOptions, WordCounts, trai
 from cpbpe.training.progress import Step, _Line
 from tests.support import processes, tiers
 from tests.support.corpus import lines
+from tests.support.drawings import WholePage
 
 TEXTS = lines(500)
 ROOT = Path(__file__).parents[2]
@@ -153,6 +154,10 @@ def test_the_report_agrees_with_encoding(engine: str, preset: str) -> None:
     assert curve.smallest(0) is None
     with pytest.raises(ValueError, match="the curve is known from"):
         curve.tokens_per_byte(901)
+    knee = curve.knee
+    assert knee is not None
+    assert f"the knee is at {knee:,}" in report.html()
+    assert f"The curve bends at {knee:,} pieces" in WholePage(report._repr_html_()).text
 
 
 LECTURE: dict[str, Any] = {
