@@ -6,5 +6,6 @@
 - `compare.py`, `compared_models.py`, `comparison.py`: `cpbpe.compare`, the models it loads, and its result;
 - `diff.py`, `differing_text.py`, `orders.py`: `cpbpe.diff`, the search for a short text whose tokens differ,
   and whether two models merge alike;
-- `page.py`, `browser/`: the page that shows what models do with a text.
+- `page.py`, `browser/`: the page that shows what models do with a text;
+- `chat.py`: chat templates as tables, for the page.
 """

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from cpbpe.lazy import importing
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 PARTS = (
     *("page.css", "engine.js", "answers.js", "protobuf.js", "formats.js", "tokenizer_json.js"),
-    *("text.js", "sharing.js", "tokens.js", "merges.js", "page.js"),
+    *("text.js", "sharing.js", "tokens.js", "merges.js", "chat.js", "page.js"),
 )
 """The files that the page holds, in this order."""
 CORE = "engine.wasm"
@@ -87,7 +88,18 @@ def _packed(data: bytes) -> str:
 
 
 def _model(name: str, tok: Tokenizer) -> dict[str, Any]:
-    return {"name": name, "file": _packed(tok.to_bytes())}
+    if tok.bound_options:
+        bound = ", ".join(tok.bound_options)
+        raise ValueError(
+            f"{name}: the page has switches for options of its own, and cannot show those that using() has "
+            f"bound ({bound}); give the tokenizer without them"
+        )
+    model: dict[str, Any] = {"name": name, "file": _packed(tok.to_bytes())}
+    if tok.chat_templates:
+        with importing:
+            from cpbpe.tools.chat import chats_of
+        model["chats"] = chats_of(tok)
+    return model
 
 
 def _named(

@@ -360,7 +360,7 @@ const listen = () => {
 view.begin = async () => {
   try {
     await cpbpe.start(await view.unpacked(view.by('core').textContent));
-    for (const { name, file } of view.data.models) await loaded(name, await view.unpacked(file));
+    for (const { name, file, chats } of view.data.models) (await loaded(name, await view.unpacked(file))).chats = chats;
   } catch (error) {
     view.by('notice').textContent = error.message;
     return;

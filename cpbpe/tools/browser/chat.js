@@ -1,0 +1,208 @@
+'use strict';
+// Conversations: their text, as a chat template has it, and its tokens. The template itself is a program, which is not
+// run here: `cpbpe/tools/chat.py` has made a table of it, and says what that holds.
+
+{
+  const WAY_OUT = 'cpbpe.compat.transformers renders it in Python';
+  const SPACES = '[\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+'; // as in Python
+  const TRIMS = {
+    left: new RegExp(`^${SPACES}`),
+    right: new RegExp(`${SPACES}$`),
+    both: new RegExp(`^${SPACES}|${SPACES}$`, 'g'),
+  };
+
+  // A conversation as parts: `{ text, message }`, where `message` is the number of the message that says it, or null for
+  // what the template writes. `prompt`: the beginning of an answer follows. An error says why there is no such text.
+  cpbpe.chat = (table, messages, prompt) => {
+    if (table.problem) throw new Error(table.problem);
+    messages.forEach(({ content }, at) => {
+      const odd = table.unless.find((text) => (text ? content.includes(text) : !content.replace(TRIMS.both, '')));
+      if (odd === undefined) return;
+      const what = odd ? `holds ${JSON.stringify(odd)}` : 'is empty';
+      throw new Error(`Message ${at + 1} ${what}, which this chat template treats in a way of its own; ${WAY_OUT}.`);
+    });
+    const roles = messages.map((message) => message.role);
+    const [asked, ruled, before, after] = table.features;
+    const key = (at) => {
+      const one = at ? roles[at - 1] : 'start';
+      const other = at < roles.length ? roles[at] : prompt ? 'prompt' : 'end';
+      const seen = (feature, role) => Number(feature && roles.slice(0, at).includes(role));
+      const far = [Math.min(at, before), Math.min(roles.length - at, after)];
+      return [one, other, seen(asked, 'user'), seen(ruled, 'system'), ...far].join(' ');
+    };
+    const parts = [];
+    for (let at = 0; at <= roles.length; at += 1) {
+      const own = key(at);
+      if (!Object.hasOwn(table.texts, own)) {
+        // (What it says was found for another conversation, and this one may be a shape that was not tried.)
+        const why = Object.hasOwn(table.refused, own) ? ` It ${table.refused[own]}`.replace(/\.?$/, '.') : '';
+        throw new Error(`As far as is known, the chat template takes no messages in this order.${why}`);
+      }
+      if (table.texts[own]) parts.push({ text: table.texts[own], message: null });
+      if (at === roles.length) break;
+      const text = messages[at].content.replace(TRIMS[table.trims[own]] ?? /$^/, '');
+      if (text) parts.push({ text, message: at });
+    }
+    return parts;
+  };
+
+  // The ids of each part, encoded by itself: only the template writes special tokens; in messages they are text. `whole`
+  // are the ids of all as one text, as transformers encodes it.
+  cpbpe.chatTokens = (model, parts) => ({
+    ids: parts.map(({ text, message }) => model.encode(text, { special: message === null }).ids),
+    whole: model.encode(parts.map(({ text }) => text).join(''), { special: true }).ids,
+  });
+}
+
+if (typeof document !== 'undefined') {
+  // --- The panel ---------------------------------------------------------------------------------------------------
+
+  const DRAWN = 3000; // tokens
+  const FIRST = [
+    ['user', 'Why is the sky blue?'],
+    ['assistant', 'Because air scatters blue light most.'],
+    ['user', 'And at night?'],
+  ];
+  const rows = []; // the messages: their elements
+  const list = view.by('messages');
+  let given = null; // what the panel was last drawn for
+
+  const addRow = (role, content) => {
+    const button = (name, label, act) => {
+      const made = view.element('button', '', { type: 'button', 'aria-label': label, title: label }, name);
+      made.addEventListener('click', act);
+      return made;
+    };
+    const row = {
+      role: view.element('select', '', { 'aria-label': 'Role' }),
+      box: view.element('textarea', '', { rows: 1, dir: 'auto', spellcheck: 'false', 'aria-label': 'Message' }),
+      count: view.element('output', 'quiet'),
+    };
+    const move = (by) => (event) => {
+      const at = rows.indexOf(row);
+      if (!rows[at + by]) return;
+      rows.splice(at, 1);
+      rows.splice(at + by, 0, row);
+      show();
+      event.target.focus();
+    };
+    const remove = () => {
+      const [at] = [rows.indexOf(row), rows.splice(rows.indexOf(row), 1)];
+      show();
+      (rows[at] ?? rows[at - 1])?.box.focus();
+      if (!rows.length) view.by('chat-add').focus();
+    };
+    const buttons = [button('↑', 'Move up', move(-1)), button('↓', 'Move down', move(1)), button('×', 'Remove', remove)];
+    row.item = view.element('li', '', null, row.role, row.box, view.element('span', 'row', null, row.count, ...buttons));
+    row.wanted = role;
+    row.role.addEventListener('change', () => {
+      row.wanted = row.role.value;
+      draw(given);
+    });
+    row.box.value = content;
+    row.box.addEventListener('input', () => draw(given));
+    rows.push(row);
+    return row;
+  };
+  const show = () => {
+    list.replaceChildren(...rows.map((row) => row.item));
+    draw(given);
+  };
+
+  const symbol = (model, id, className) => {
+    const isSpecial = id >= model.size || model.typeOf(id) === 'CONTROL';
+    const classes = `symbol ${isSpecial ? 'special' : className}`;
+    const made = view.isBytes(model, id)
+      ? view.element('bdi', `${classes} bytes`, null, view.hex(model.outputOf(id)))
+      : view.piece(model.textOf(id), classes);
+    made.title = `id ${id}`;
+    return made;
+  };
+
+  // What is said of a model without a table.
+  const problemOf = ({ chats, carried }) => {
+    if (chats) return '';
+    if (!Object.keys(carried.templates).length) return 'This model has no chat template.';
+    return 'The chat template of this model is a program, which is not run here. A page made by cpbpe view with this ' +
+      'model knows what it writes.';
+  };
+
+  const drawParts = (model, parts, { ids, whole }) => {
+    const groups = [[]];
+    let [drawn, count] = [0, 0];
+    parts.forEach(({ message }, at) => {
+      const isMessage = message !== null;
+      for (const id of ids[at].slice(0, DRAWN - drawn)) {
+        drawn += 1;
+        groups[groups.length - 1].push(symbol(model, id, isMessage ? 'said' : 'wall'));
+      }
+      count += ids[at].length;
+      if (!isMessage) return;
+      rows[message].count.textContent = view.count(ids[at].length, 'token');
+      groups.push([]);
+    });
+    const notes = [`${view.count(count, 'token')}, of which the template writes ` +
+      `${view.number(ids.filter((_, at) => parts[at].message === null).flat().length)}.`];
+    if (drawn >= DRAWN) notes.push(`The first ${view.number(DRAWN)} are shown.`);
+    const other = ids.flat().concat(-1).findIndex((id, at) => id !== (whole[at] ?? -1));
+    if (other >= 0) {
+      notes.push(`As one text, which is how transformers encodes a conversation, it would have ` +
+        `${view.count(whole.length, 'token')}, which differ from token ${view.number(other + 1)} on.`);
+    }
+    view.by('chat-tokens').replaceChildren(
+      ...groups.filter((some) => some.length).map((some) => view.element('div', 'symbols', null, ...some)),
+    );
+    return notes;
+  };
+
+  const draw = (asked) => {
+    given = asked;
+    const { model } = asked;
+    const problem = problemOf(model);
+    view.by('chat-problem').textContent = problem;
+    view.by('chat-form').hidden = Boolean(problem);
+    if (problem) return;
+    // 1. The templates of the model, and their roles.
+    const names = Object.keys(model.chats);
+    const select = view.by('chat-name');
+    if ([...select.options].map((option) => option.value).join() !== names.join()) {
+      select.replaceChildren(...names.map((name) => view.element('option', '', { value: name }, name)));
+      if (names.includes('default')) select.value = 'default';
+    }
+    view.by('chat-name-label').hidden = names.length < 2;
+    const table = model.chats[select.value];
+    const roles = table.roles ?? [];
+    for (const { role, wanted } of rows) {
+      const own = roles.includes(wanted) ? roles : [...roles, wanted];
+      role.replaceChildren(...own.map((name) => view.element('option', '', { value: name }, name)));
+      role.value = wanted;
+    }
+    // 2. The conversation.
+    const messages = rows.map(({ role, box }) => ({ role: role.value, content: box.value }));
+    for (const { count } of rows) count.textContent = '';
+    view.by('chat-tokens').replaceChildren();
+    let notes;
+    try {
+      const parts = messages.length ? cpbpe.chat(table, messages, view.by('chat-prompt').checked) : [];
+      notes = messages.length ? drawParts(model, parts, cpbpe.chatTokens(model, parts)) : ['There is no message.'];
+    } catch (error) {
+      notes = [error.message];
+    }
+    if (table.omits?.length) {
+      notes.push(`What it does with messages of the role ${table.omits.join(' or ')} follows no simple rule.`);
+    }
+    if (table.is_dated) notes.push('It writes the date: that of the day when this page was made.');
+    view.by('chat-counts').textContent = notes.join(' ');
+  };
+
+  view.by('chat-add').addEventListener('click', () => {
+    const last = rows[rows.length - 1]?.role.value;
+    const row = addRow(last === 'user' ? 'assistant' : 'user', '');
+    show();
+    row.box.focus();
+  });
+  for (const id of ['chat-prompt', 'chat-name']) view.by(id).addEventListener('change', () => draw(given));
+  FIRST.forEach((message) => addRow(...message));
+  list.replaceChildren(...rows.map((row) => row.item));
+  view.tool('chat', draw);
+}
