@@ -68,7 +68,10 @@ pub fn in_threads<I: Send, T: Send>(
     let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let work = |item: &Mutex<Option<I>>| item.lock().unwrap_or_else(PoisonError::into_inner).take().map(&work);
     let Some((first, others)) = items.split_first() else { return Vec::new() };
-    let may_start = !others.is_empty() && may_start_threads();
+    if others.is_empty() {
+        return work(first).into_iter().collect(); // (nothing to wait for, and some machines cannot wait: WebAssembly)
+    }
+    let may_start = may_start_threads();
     let results = std::thread::scope(|scope| {
         // 1. Start the others. (Nothing is ever sent: the channel closes when all have ended.)
         let (alive, ended) = sync_channel::<()>(1);

@@ -5,6 +5,7 @@
 //! a number, or -1 with a message as its text. Everything longer is left in two places that JavaScript copies from:
 //! `numbers` and `text`. There is one thread, so there is one of each.
 
+mod rivals;
 mod train;
 
 use std::cell::RefCell;

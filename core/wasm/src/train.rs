@@ -1,38 +1,51 @@
 //! Training: a text -> merges, in one call. Python's `cpbpe.training` says what each option means.
 
 use cpbpe::train::bytes::{learn_bytes, ByteCounter};
-use cpbpe::train::{learn, ByteLearnSpec, CountSpec, Counter, LearnSpec, Merges, PieceLimits, Ties, Tuning, WordsRef};
+use cpbpe::train::{
+    learn, ByteLearnSpec, CountSpec, Counter, LearnSpec, Merges, PieceLimits, Tallies, Ties, Tuning, WordsRef,
+};
 use cpbpe::watch::Monitor;
-use cpbpe::NormalizerOptions;
+use cpbpe::{Error, NormalizerOptions};
 
 use crate::answer;
+use crate::rivals::{remember, Rules};
 
 /// Numbers of eight bytes, the lower half of each first.
-fn put(numbers: &mut Vec<u32>, wide: impl Iterator<Item = u64>) {
-    numbers.extend(wide.flat_map(|number| [number as u32, (number >> 32) as u32]));
+pub fn put(numbers: &mut Vec<u32>, wide: impl IntoIterator<Item = u64>) {
+    numbers.extend(wide.into_iter().flat_map(|number| [number as u32, (number >> 32) as u32]));
 }
 
-/// The merges: how many; where the text of each piece ends; how often each pair occurred; how many symbols the text had
-/// before the first merge and after each.
-fn put_merges(merges: Merges, numbers: &mut Vec<u32>, text: &mut Vec<u8>) {
+/// How many texts there were, and how many bytes they have; then the same of those that were left out, for each reason.
+fn put_tallies(tallies: &Tallies, numbers: &mut Vec<u32>) {
+    put(numbers, [tallies.sentences, tallies.bytes]);
+    tallies.skipped.iter().for_each(|skipped| put(numbers, [skipped.sentences, skipped.bytes]));
+}
+
+/// How many merges there are; where the text of each piece ends; the two symbols of each (characters, or bytes, come
+/// first, then the merges); how often each pair occurred; how many symbols the text had before the first merge and after
+/// each.
+fn put_merges(merges: &Merges, numbers: &mut Vec<u32>, text: &mut Vec<u8>) {
     numbers.push(merges.pieces.len() as u32);
     for piece in &merges.pieces {
         text.extend(piece);
         numbers.push(text.len() as u32);
     }
-    put(numbers, merges.frequencies.into_iter());
-    put(numbers, merges.symbols.into_iter());
+    numbers.extend(merges.pairs.iter().flatten());
+    put(numbers, merges.frequencies.iter().copied());
+    put(numbers, merges.symbols.iter().copied());
 }
 
-/// What was given: a short text whose length comes first, and the text to train on.
-fn divided(given: &[u8]) -> (&[u8], &[u8]) {
+/// What was given: texts, with NUL between them, whose length comes first, and the text to train on.
+fn divided(given: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
     let (length, rest) = given.split_at(4);
-    rest.split_at(u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize)
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
+    let (head, corpus) = rest.split_at(length as usize);
+    (head.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect(), corpus)
 }
 
-/// Train a model of the SentencePiece family; each line is a text. Given are compiled rules of normalization and the
-/// text. After the merges come the characters of the model (how many, their code points, their counts), and those that
-/// were left out.
+/// Train a model of the SentencePiece family; each line is a text. Given are the special pieces, and the text. After the
+/// tallies and the merges come the characters of the model (how many, their code points, their counts), those that were
+/// left out, and how many U+0000 there were.
 ///
 /// The bits of `flags`, from the lowest: split_by_unicode_script, split_by_number, split_digits, split_by_whitespace,
 /// treat_whitespace_as_suffix, allow_whitespace_only_pieces, add_dummy_prefix, remove_extra_whitespaces.
@@ -46,7 +59,8 @@ pub extern "C" fn train(
     max_sentence: usize,
 ) -> i32 {
     answer(|given, numbers, text| {
-        let (charsmap, corpus) = divided(given);
+        // 1. Count.
+        let (symbols, corpus) = divided(given);
         let flag = |bit: u32| flags >> bit & 1 == 1;
         let limits = PieceLimits {
             max_sentencepiece_length: max_piece,
@@ -58,24 +72,26 @@ pub extern "C" fn train(
             allow_whitespace_only_pieces: flag(5),
         };
         let normalizer = NormalizerOptions {
-            charsmap: charsmap.to_vec(),
             add_dummy_prefix: flag(6),
             remove_extra_whitespaces: flag(7),
             suffix: flag(4),
             ..NormalizerOptions::default()
         };
-        let (monitor, tuning) = (Monitor::default(), Tuning::DEFAULT);
+        let monitor = Monitor::default();
         let mut counter = Counter::new(CountSpec {
             limits,
             normalizer,
-            symbols: Vec::new(),
+            symbols,
             delimiter: Vec::new(),
             max_sentence_length: max_sentence,
             keep_newlines: false,
             skip_reserved: true,
         })?;
         counter.add_block(corpus, 1, &monitor)?;
+        put_tallies(counter.tallies(), numbers);
         let words = counter.drain(&monitor)?.checked()?;
+        let words = WordsRef::new([&words.blob, &words.ends, &words.counts, &words.firsts], 1)?;
+        // 2. Learn.
         let spec = LearnSpec {
             vocab_size,
             meta_pieces,
@@ -84,42 +100,51 @@ pub extern "C" fn train(
             required_chars: Vec::new(),
             auto_character_coverage: false,
         };
-        let words = WordsRef::new([&words.blob, &words.ends, &words.counts, &words.firsts], 1)?;
-        let learned = learn(&words, &spec, &tuning, 1, &monitor)?;
-        put_merges(learned.merges, numbers, text);
-        for characters in [learned.characters.accepted, learned.characters.dropped] {
+        let learned = learn(&words, &spec, &Tuning::DEFAULT, 1, &monitor)?;
+        put_merges(&learned.merges, numbers, text);
+        for characters in [&learned.characters.accepted, &learned.characters.dropped] {
             numbers.push(characters.len() as u32);
             numbers.extend(characters.iter().map(|&(character, _)| u32::from(character)));
             put(numbers, characters.iter().map(|&(_, count)| count));
         }
+        put(numbers, [learned.characters.nuls]);
+        // 3. Keep what `rivals` needs.
+        remember(&words, Rules::pieces(limits, &learned.characters.accepted)?, learned.merges);
         Ok(0)
     })
 }
 
-/// Train a byte-level model. Given are the pattern that cuts text, and one text. After the merges come the two symbols
-/// of each.
+/// Train a byte-level model on one text. Given are the pattern that cuts it, then the texts that are never pieces, and
+/// the text. The bytes have the ids of `GPT-2`. Of equally frequent pairs, the one that comes first in the text is merged
+/// (`first`), or the one with the smaller ids.
 #[no_mangle]
-pub extern "C" fn train_bytes(merges: usize) -> i32 {
+pub extern "C" fn train_bytes(merges: usize, max_length: u32, first: bool) -> i32 {
     answer(|given, numbers, text| {
-        let (pattern, corpus) = divided(given);
-        let pattern = String::from_utf8_lossy(pattern);
+        // 1. Count.
+        let (mut forbidden, corpus) = divided(given);
+        let pattern = String::from_utf8(forbidden.remove(0)).map_err(|_| Error::InvalidWords)?;
         let monitor = Monitor::default();
-        let mut counter = ByteCounter::new((!pattern.is_empty()).then_some(&*pattern), false)?;
+        let mut counter = ByteCounter::new((!pattern.is_empty()).then_some(&*pattern), first)?;
         counter.add([(corpus, 1)].into_iter(), 1, &monitor)?;
+        put_tallies(counter.tallies(), numbers);
         let words = counter.drain(&monitor)?.checked()?;
-        let spec = ByteLearnSpec {
-            merges,
-            ties: Ties::Ids,
-            byte_order: std::array::from_fn(|byte| byte as u8),
-            min_frequency: 0,
-            max_length: 0,
-            forbidden: Vec::new(),
-        };
         let words = WordsRef::new([&words.blob, &words.ends, &words.counts, &words.firsts], 1)?;
+        // 2. Learn.
+        let ties = if first { Ties::First } else { Ties::Ids };
+        let byte_order = gpt2_order();
+        let spec = ByteLearnSpec { merges, ties, byte_order, min_frequency: 0, max_length, forbidden };
         let learned = learn_bytes(&words, &spec, &Tuning::DEFAULT, 1, &monitor)?;
-        let pairs: Vec<u32> = learned.pairs.iter().flatten().copied().collect();
-        put_merges(learned, numbers, text);
-        numbers.extend(pairs);
+        put_merges(&learned, numbers, text);
+        // 3. Keep what `rivals` needs.
+        remember(&words, Rules::bytes(spec), learned);
         Ok(0)
     })
+}
+
+/// The bytes in the order of their ids in GPT-2's vocabulary: those that are visible characters in Latin-1 come first.
+fn gpt2_order() -> [u8; 256] {
+    let is_visible = |byte: u8| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..);
+    let mut order: [u8; 256] = std::array::from_fn(|byte| byte as u8);
+    order.sort_by_key(|&byte| !is_visible(byte));
+    order
 }

@@ -62,7 +62,7 @@ mod words;
 
 pub use counter::Counter;
 pub use learn::learn;
-pub use limits::PieceLimits;
+pub use limits::{PieceLimits, PieceProfile};
 pub use tallies::{SkipReason, Skipped, Tallies};
 pub use values::{ByteLearnSpec, Characters, CountSpec, LearnSpec, Learned, Merges, Ties, Tuning};
 pub use words::{merge_words, Words, WordsRef};
