@@ -17,12 +17,23 @@ from typing import Any
 
 from cpbpe.lazy import importing
 from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.training.byte_options import BYTE_PRESETS, AnyOptions
+from cpbpe.training.families import untrained
+from cpbpe.training.options import PRESETS
 
 PARTS = (
-    *("page.css", "engine.js", "answers.js", "protobuf.js", "formats.js", "tokenizer_json.js"),
-    *("text.js", "sharing.js", "tokens.js", "merges.js", "chat.js", "page.js"),
+    *("page.css", "engine.js", "answers.js", "protobuf.js", "formats.js", "tokenizer_json.js", "train.js"),
+    *("text.js", "sharing.js", "tokens.js", "merges.js", "chat.js", "trainer.js", "page.js"),
 )
 """The files that the page holds, in this order."""
+TRAINING: dict[str, AnyOptions] = {
+    "sentencepiece": PRESETS["llama2"],
+    "gpt2": BYTE_PRESETS["gpt2"],
+    "gpt4": BYTE_PRESETS["gpt4"],
+    "none": BYTE_PRESETS["gpt4"].replace(pattern=""),
+}
+"""What the page trains, with options that it may change: those of the SentencePiece family, and byte-level
+models by their patterns."""
 CORE = "engine.wasm"
 """The compiled core, which `.ci/wasm` makes."""
 MAX_TEXT = 2_000_000
@@ -40,7 +51,11 @@ def static_page(
     >>> html.startswith("<!doctype html>"), html.count("<script src="), "my.model" in html
     (True, 0, True)
     """
-    data = {"models": [_model(name, tok) for name, tok in _named(tokenizers)], "text": shown_text(text)}
+    data = {
+        "models": [_model(name, tok) for name, tok in _named(tokenizers)],
+        "text": shown_text(text),
+        "training": {name: _packed(untrained(options)) for name, options in TRAINING.items()},
+    }
     html, styles, scripts = part("page.html"), [], []
     for name in PARTS:
         source = f"\n{part(name)}"
@@ -51,10 +66,10 @@ def static_page(
         else:
             scripts.append(allowed)
             html = _replaced(html, f'<script src="{name}" defer></script>', "")
-            html = _replaced(html, "</body>", f"<script>{source}</script>\n</body>")
+            html = _replaced(html, "</body>", f'<script data-name="{name}">{source}</script>\n</body>')
     policy = (
         f"default-src 'none'; script-src 'wasm-unsafe-eval' {' '.join(scripts)}; style-src "
-        f"{' '.join(styles)}; img-src data:; base-uri 'none'; form-action 'none'"
+        f"{' '.join(styles)}; img-src data:; worker-src blob:; base-uri 'none'; form-action 'none'"
     )
     html = _replaced(
         html, "<!-- policy -->", f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -7,6 +7,7 @@ be built from the same result.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -388,6 +389,18 @@ class ByteFamily:
 
 Family = SentencePieceFamily | ByteFamily
 """How models of one family are trained with certain options."""
+
+
+def untrained(options: AnyOptions) -> bytes:
+    """The file of a model that has learned nothing: the pieces and settings that depend on no text.
+
+    >>> from cpbpe.training.byte_options import complete_options
+    >>> cpbpe.Tokenizer.from_bytes(untrained(complete_options("gpt4", {"pattern": ""}))).vocab_size
+    261
+    """
+    family = family_of(options)
+    learned = Learned((), array("Q"), array("Q", [0]))
+    return family.build(learned, family.least(learned)).data
 
 
 def family_of(options: AnyOptions) -> Family:

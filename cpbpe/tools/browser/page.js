@@ -204,9 +204,9 @@ const drawOffer = () => {
 };
 
 const drawTool = () => {
-  if (!state.which) return;
-  const { which: model, columns } = state;
-  view.tools.get(state.tool)?.({ model, text: view.part(), options: view.options(), columns, answers });
+  const { which: model, columns, tool } = state;
+  if (!model && tool !== 'train') return; // (training needs no model)
+  view.tools.get(tool)?.({ model, text: view.part(), options: view.options(), columns, answers });
 };
 
 const replay = new view.Replay();
