@@ -22,8 +22,8 @@ from cpbpe.training.families import untrained
 from cpbpe.training.options import PRESETS
 
 PARTS = (
-    *("page.css", "engine.js", "answers.js", "protobuf.js", "formats.js", "tokenizer_json.js", "train.js"),
-    *("text.js", "sharing.js", "tokens.js", "merges.js", "chat.js", "trainer.js", "page.js"),
+    *("page.css", "engine.js", "answers.js", "steps.js", "protobuf.js", "formats.js", "tokenizer_json.js"),
+    *("train.js", "text.js", "sharing.js", "tokens.js", "merges.js", "chat.js", "trainer.js", "page.js"),
 )
 """The files that the page holds, in this order."""
 TRAINING: dict[str, AnyOptions] = {

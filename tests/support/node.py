@@ -16,7 +16,10 @@ from typing import Any
 NODE = shutil.which("node") or shutil.which("nodejs")
 BROWSER = Path(__file__).parents[2] / "cpbpe" / "tools" / "browser"
 CORE = BROWSER / "engine.wasm"
-SCRIPTS = ("engine.js", "answers.js", "protobuf.js", "formats.js", "tokenizer_json.js", "chat.js", "train.js")
+SCRIPTS = (
+    *("engine.js", "answers.js", "steps.js", "protobuf.js", "formats.js", "tokenizer_json.js", "chat.js"),
+    "train.js",
+)
 """The scripts that need no page."""
 MISSING = [
     name for name, there in (("Node", NODE), ("engine.wasm (.ci/wasm makes it)", CORE.exists())) if not there

@@ -73,7 +73,7 @@ def test_replay_is_moved_by_keys_and_plays(address: str, opened: Opener) -> None
 def test_long_texts_are_not_replayed(address: str, opened: Opener) -> None:
     page = opened(address)
     page.click("#replay summary")
-    assert page.inner_text("#why") == "Type a text to see how it is merged."
+    until(page, "document.getElementById('why').textContent == 'Type a text to see how it is merged.'")
     typed(page, "x" * 401)
     until(page, "document.getElementById('why').textContent.includes('401 characters')")
     assert page.inner_text("#why").endswith("up to 400. Select a part of it in the text box.")
@@ -110,6 +110,34 @@ def test_trees(two: str, opened: Opener) -> None:
     page.keyboard.press("Escape")
 
 
+# --- Why two models differ ----------------------------------------------------------------------------
+
+
+def test_why_different(two: str, opened: Opener) -> None:
+    """A token that models cut differently has a button; it opens a reason and both trees, the step marked."""
+    page = opened(two)
+    typed(page, "Hello world")
+    page.locator(".panel").first.locator(".token.differs").first.focus()
+    page.click("#differs")
+    page.wait_for_selector("#tree[open]")
+    assert page.inner_text("#tree-title").startswith("Why is")
+    reason = page.inner_text("#tree-note")
+    assert reason.startswith(("a.model ", "<img ", "Their normalizers"))
+    assert page.locator("#tree-note .symbol, #tree-note .piece").count() >= 1
+    assert page.locator("#tree-nodes .side").count() == 2
+    for side in page.locator("#tree-nodes .side").all():
+        assert side.locator(".node").count() >= 1
+    marked = page.locator("#tree-nodes .steps .marked")
+    if " merges " in reason:
+        assert marked.count() >= 1
+        assert page.locator("#tree-nodes .label.chosen").count() == marked.count()
+    assert page.locator("#hit, img").count() == 0
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#tree:not([open])", state="hidden")
+    typed(page, "")
+    assert page.locator("#differs").count() == 0
+
+
 # --- Samples and search -------------------------------------------------------------------------------
 
 
@@ -117,7 +145,10 @@ def test_trees(two: str, opened: Opener) -> None:
 def test_samples_and_search(address: str, opened: Opener) -> None:
     page = opened(address)
     page.click("#samples summary")
-    assert page.inner_text("#sampled") == "Type a text to see samples of its encoding."
+    until(
+        page,
+        "document.getElementById('sampled').textContent == 'Type a text to see samples of its encoding.'",
+    )
     typed(page, "the weather is nice")
     until(page, "document.querySelectorAll('#rows li').length == 8")
     before = page.inner_text("#rows")

@@ -175,3 +175,139 @@ def test_why_no_text_yields_a_piece(node: Node) -> None:
         "It stands for whatever has no piece, and is not built from its text.",
         "It was added to the model, and is not built from its text.",
     ]
+
+
+# --- Why two models differ --------------------------------------------------------------------------
+
+
+def toy(*merges: str, letters: str = "abcdeh ▁", prefix: bool = False, **more: Any) -> cpbpe.Tokenizer:
+    """A model with these pieces, the best first, and letters."""
+    types = dict.fromkeys(more.pop("whole", ()), PieceType.USER_DEFINED)
+    types |= dict.fromkeys(more.pop("unused", ()), PieceType.UNUSED)
+    rows = [cpbpe.Piece(b"<unk>", 0, PieceType.UNKNOWN), cpbpe.Piece(b"<s>", 0, PieceType.CONTROL)]
+    texts = [*merges, *(letter for letter in letters if letter not in merges)]
+    rows += [
+        cpbpe.Piece(text.encode(), -rank, types.get(text, PieceType.NORMAL))
+        for rank, text in enumerate(texts)
+    ]
+    normalizer = cpbpe.NormalizerSpec("", more.pop("charsmap", b""), prefix, False, True)
+    return cpbpe.Tokenizer.from_spec(cpbpe.ModelSpec(cpbpe.Pieces.of(rows), normalizer, **more))
+
+
+def bytes_model(*merges: bytes, pattern: str = "gpt2", whole: bool = False) -> cpbpe.Tokenizer:
+    texts = [*(bytes([byte]) for byte in range(256)), *merges]
+    ranks = {text: rank for rank, text in enumerate(texts)}
+    return cpbpe.Tokenizer.from_spec(spec_of(ranks, PATTERNS[pattern], whole=whole))
+
+
+def why(node: Node, one: cpbpe.Tokenizer, other: cpbpe.Tokenizer, text: str, **options: Any) -> Any:
+    node.load(one.to_bytes(), "A")
+    node.load(other.to_bytes(), "B")
+    script = "return cpbpe.why([models.A, models.B], text, 0, 1, options)"
+    answer = node.ask(script, text=text, options=options)
+    said = [
+        [part["name"] if isinstance(part, dict) else part for part in parts] for parts in answer["sentences"]
+    ]
+    marks = [
+        side["steps"][side["marked"] - 1]["made"][0] if side["marked"] else b"" for side in answer["sides"]
+    ]
+    return " ".join(map(sentence, said)), *marks
+
+
+NFC = zoo.parse(zoo.model("defaults")).normalizer_spec.precompiled_charsmap
+CASES: dict[str, tuple[cpbpe.Tokenizer, cpbpe.Tokenizer, str, str, bytes, bytes]] = {
+    "no piece": (
+        *(toy("ab", "abc"), toy("ab"), "abc"),
+        *("A merges [ab] + [c] (score -1); B has no piece [abc].", b"abc", b""),
+    ),
+    "another order": (
+        *(toy("ab", "bc"), toy("bc", "ab"), "abc"),
+        "A merges [a] + [b] (score 0) before [b] + [c] (score -1); B merges [b] + [c] (score 0) first.",
+        *(b"ab", b"bc"),
+    ),
+    "a merge in between": (
+        *(toy("ab", "de", "abde"), toy("bd", "ab", "de", "abde"), "abde"),
+        *("B merges [b] + [d] (score 0) before [a] + [b] (score -1); A has no piece [bd].", b"ab", b"bd"),
+    ),
+    "pattern": (
+        *(toy("12", letters="12"), bytes_model(b"12", pattern="qwen2"), "12"),
+        *(
+            "B cuts the text between [1] and [2] before merging: its pattern splits digits. A does not.",
+            b"",
+            b"",
+        ),
+    ),
+    "whole": (
+        *(toy("ab"), bytes_model(b"abe", whole=True), "abe"),
+        *("B takes the chunk [abe] whole, because it is a piece; A has no such piece.", b"", b""),
+    ),
+    "user-defined": (
+        *(toy("ab", "cd", whole=["ab"]), toy("bc"), "abcd"),
+        *("A finds [ab] whole before anything merges, because it is user-defined; B does not.", b"", b""),
+    ),
+    "dummy prefix": (
+        *(toy("▁a", "ab", prefix=True), toy("ab"), "ab"),
+        "A puts a space in front of the text (a dummy prefix), and B does not."
+        " Without it they would cut it alike.",
+        *(b"", b""),
+    ),
+    "normalizers": (
+        *(toy("e\u0301", letters="e\u0301"), toy("é", charsmap=NFC), "e\u0301"),
+        *("Their normalizers differ: A sees [e\u0301] (U+0065 U+0301), and B sees [é] (U+00E9).", b"", b""),
+    ),
+    "unused": (
+        *(toy("ab"), toy("ab", unused=["ab"]), "ab"),
+        *("B makes [ab], too, but it is UNUSED, and taken apart again.", b"", b""),
+    ),
+    "bytes": (
+        *(toy("é"), bytes_model(), "é"),
+        *("A begins with characters; B begins with bytes, and does not merge all of [é].", b"", b""),
+    ),
+    "unknown": (
+        *(toy("a"), toy("xy", letters="xyz"), "xz"),
+        *("A has no piece for any of [x][z]: together they become [<unk>].", b"", b""),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_why_models_differ(name: str, node: Node) -> None:
+    """Each reason has a sentence, and the steps that show it are marked, whichever model comes first."""
+    one, other, text, said, first, second = CASES[name]
+    assert why(node, one, other, text) == (said, first, second)
+    swapped = why(node, other, one, text)
+    assert swapped[1:] == (second, first)
+    assert len(swapped[0]) == len(said)
+
+
+def test_why_of_models_that_do_not_differ(node: Node) -> None:
+    one = toy("ab")
+    assert why(node, one, one, "abc") == ("", b"", b"")
+    special = toy("bc").with_special_tokens(["ab"])
+    said = "A takes [ab] as a special token; for B it is text."
+    assert why(node, special, one, "abc", special=True)[0] == said
+
+
+PAIRS = [
+    ("tokenizer.model.v1", "whole"),
+    ("llama", "user-defined-llama"),
+    ("defaults", "unused"),
+    ("suffix", "gpt2"),
+]
+
+
+@pytest.mark.parametrize("pair", tiers.some(PAIRS, PAIRS[:1]))
+def test_why_always_has_an_answer(pair: tuple[str, str], node: Node) -> None:
+    """Wherever two models differ, there is a sentence, and what is replayed are their tokens."""
+    for name, model_name in zip("AB", pair, strict=True):
+        node.load(tokenizer(model_name).to_bytes(), name)
+    script = """
+      const both = [models.A, models.B];
+      const answers = both.map((model) => cpbpe.tokens(model, text, {}));
+      return cpbpe.differing(both, answers, text).map(([begin, end]) => cpbpe.why(both, text, begin, end));
+    """
+    for text in [*TEXTS, "".join(TEXTS), " ".join(TEXTS)]:
+        for answer in node.ask(script, text=text):
+            (parts,) = answer["sentences"]
+            assert parts
+            assert all(len(side["roots"]) == len(side["ids"]) for side in answer["sides"])

@@ -10,8 +10,12 @@ view.symbol = (bytes, className = 'piece') => {
   return view.element('span', `${className} bytes`, null, view.hex(bytes));
 };
 
-// A sentence from `answers.js`: texts, and symbols as chips.
-view.sentence = (parts) => parts.map((part) => (typeof part === 'string' ? part : view.symbol(part, 'symbol')));
+// A sentence from `steps.js`: texts, symbols as chips, and names of models.
+view.sentence = (parts) =>
+  parts.map((part) => {
+    if (typeof part === 'string') return part;
+    return part.name === undefined ? view.symbol(part, 'symbol') : view.element('bdi', 'model-name', null, part.name);
+  });
 
 // The same for screen readers.
 view.saidAloud = (parts) =>
@@ -36,21 +40,53 @@ view.plant = (parent, nodes) => {
   parent.style.zoom = 1;
   parent.replaceChildren(...nodes);
   const [room, width] = [parent.clientWidth, parent.scrollWidth];
-  if (width > room) parent.style.zoom = Math.max(0.5, room / width);
+  if (width > room) parent.style.zoom = Math.max(0.5, (0.97 * room) / width);
 };
 
-view.openDialog = (title, notes, nodes) => {
+view.openDialog = (title, ...notes) => {
   view.by('tree-title').replaceChildren(...title);
   view.by('tree-note').replaceChildren(...notes);
+  view.by('tree-nodes').replaceChildren();
   if (!view.by('tree').open) view.by('tree').showModal();
-  view.plant(view.by('tree-nodes'), nodes);
 };
 
 view.openTree = (model, id) => {
   const { roots, note } = cpbpe.tree(model, id);
   const about = [`id ${id}`, model.typeOf(id), view.score(model, id)];
-  const nodes = roots.map((root) => view.node(model, root));
-  view.openDialog([view.symbol(model.bytesOf(id))], [`${about.join(' · ')}. `, ...view.sentence(note)], nodes);
+  view.openDialog([view.symbol(model.bytesOf(id))], `${about.join(' · ')}. `, ...view.sentence(note));
+  view.plant(view.by('tree-nodes'), roots.map((root) => view.node(model, root)));
+};
+
+// Why the models cut a span of the text differently: the reason, and what each of them does there.
+view.openWhy = (begin, end) => {
+  const { columns, text } = view.state;
+  let answer;
+  try {
+    answer = cpbpe.why(columns, text, begin, end, view.options());
+  } catch (error) {
+    view.openDialog(['Why different?'], error.message);
+    return;
+  }
+  const part = view.piece(Array.from(text).slice(answer.begin, answer.end).join(''), 'symbol');
+  const alike = answer.sentences.length ? [] : ['They cut it alike; at most, the ids differ.'];
+  const said = answer.sentences.map((parts) => view.element('span', 'reason', null, ...view.sentence(parts)));
+  view.openDialog(['Why is ', part, ' cut differently?'], ...said, ...alike);
+  const forests = answer.sides.map(({ model, steps, roots, marked }) => {
+    const trees = view.element('div', 'forest', null);
+    const title = view.element('h3', '', null, view.element('bdi', '', null, model.name));
+    const list = view.element('ol', 'steps');
+    steps.forEach((step, at) => {
+      const row = view.element('li', at + 1 === marked ? 'marked' : '', null);
+      row.append(...view.sentence(cpbpe.explained(model, step)));
+      list.append(row);
+    });
+    const none = steps.length ? [] : [view.element('p', 'quiet', null, 'Nothing merges.')];
+    const side = view.element('section', 'side', null, title, trees, list, ...none);
+    return { trees, side, nodes: () => roots.map((root) => view.node(model, root, marked)) };
+  });
+  view.by('tree-nodes').style.zoom = 1;
+  view.by('tree-nodes').replaceChildren(...forests.map(({ side }) => side));
+  for (const { trees, nodes } of forests) view.plant(trees, nodes());
 };
 
 // --- The merges of a text --------------------------------------------------------------------------------------------

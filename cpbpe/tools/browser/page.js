@@ -184,7 +184,10 @@ const details = (panel, at) => {
   const name = panels.length > 1 ? [view.element('bdi', 'quiet', null, model.name)] : [];
   const button = view.element('button', '', { type: 'button' }, 'How it is built');
   button.addEventListener('click', () => view.openTree(model, id));
-  return [view.element('div', 'row', null, button, ...name), rows];
+  const why = view.element('button', '', { type: 'button', id: 'differs' }, 'Why different?');
+  why.addEventListener('click', () => view.openWhy(begin, end));
+  const buttons = panel.differs(begin, end) ? [button, why] : [button];
+  return [view.element('div', 'row', null, ...buttons, ...name), rows];
 };
 
 // Special tokens in a text are usually meant as such, but are text unless somebody says so.
