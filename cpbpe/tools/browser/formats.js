@@ -80,7 +80,7 @@
     return value === null && usual !== undefined ? usual : typed(value, kind, where ? `${where}.${key}` : key);
   };
   // A text with half of a surrogate pair is none.
-  const valid = (text, what) => (/\p{Cs}/u.test(text) ? wrong(`${what} holds half of a surrogate pair`) : text);
+  const valid = (text) => (/\p{Cs}/u.test(text) ? wrong(`${shown(text)} holds half of a surrogate pair`) : text);
 
   const STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"';
   const MOST_NESTED = 100;
@@ -94,19 +94,25 @@
     } catch (error) {
       wrong(`it is not valid JSON (${error.message}); if it was cut off, copy or download it again`);
     }
+    typed(content, 'object', 'a file of JSON');
     let members = 0;
     let hasFractions = false;
-    for (const [found] of text.matchAll(new RegExp(`${STRING}|:|\\d[.eE]|\\d{300}`, 'g'))) {
-      if (found === ':') members += 1;
-      else if (found[0] !== '"' && found.length === 2) hasFractions = true;
-      else if (found[0] !== '"') wrong('it holds a number of hundreds of digits');
+    const marks = new RegExp(`${STRING}|:|\\d[.eE]|\\d{300}`, 'g');
+    for (let found = marks.exec(text); found; found = marks.exec(text)) {
+      if (found[0] === ':') members += 1;
+      else if (found[0].length === 300 && found[0][0] !== '"') wrong('it holds a number of hundreds of digits');
+      else if (found[0][0] !== '"') hasFractions = true;
     }
-    typed(content, 'object', 'a file of JSON');
     let level = [content];
     for (let depth = 0; level.length; depth += 1) {
       if (depth > MOST_NESTED) wrong('it is nested too deeply');
-      for (const holder of level) if (!Array.isArray(holder)) members -= Object.keys(holder).length;
-      level = level.flatMap((holder) => Object.values(holder).filter((one) => typeof one === 'object' && one !== null));
+      const inner = [];
+      for (const holder of level) {
+        const values = Array.isArray(holder) ? holder : Object.values(holder);
+        if (values !== holder) members -= values.length;
+        for (const value of values) if (typeof value === 'object' && value !== null) inner.push(value);
+      }
+      level = inner;
     }
     if (members) wrong('an object in it has two members of one name');
     if (!hasFractions) return content;
@@ -309,7 +315,7 @@
       const where = `special_tokens[${place}]`;
       const isRight = isRow(row, place, 'token_str', 'is_control') && typeof row.is_control === 'boolean';
       if (!isRight || !row.token_str) wrong(`${where} must have its rank, token_str and is_control, and nothing else`);
-      return valid(typed(row.token_str, 'text', where), where);
+      return valid(typed(row.token_str, 'text', where));
     });
     for (let id = special.length; id < count; id += 1) special.push(`<SPECIAL_${id}>`);
     if (new Set(special).size < count) wrong('a special token occurs twice');

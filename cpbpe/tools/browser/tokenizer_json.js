@@ -16,9 +16,18 @@
   BYTE_ORDER.forEach((byte, place) => {
     LETTERS[byte] = String.fromCharCode(place < PRINTABLE.length ? byte : 256 + place - PRINTABLE.length);
   });
-  const BYTES_OF = new Map(LETTERS.map((letter, byte) => [letter, byte]));
-  const isSpelled = (letters) => Array.from(letters).every((letter) => BYTES_OF.has(letter));
-  const fromLetters = (letters) => Uint8Array.from(letters, (letter) => BYTES_OF.get(letter));
+  const BYTES_OF = new Int16Array(0x10000).fill(-1); // by the letter
+  LETTERS.forEach((letter, byte) => (BYTES_OF[letter.charCodeAt(0)] = byte));
+  // The bytes that letters stand for; null if a character is no letter of a byte.
+  const fromLetters = (letters) => {
+    const bytes = new Uint8Array(letters.length);
+    for (let at = 0; at < letters.length; at += 1) {
+      const byte = BYTES_OF[letters.charCodeAt(at)];
+      if (byte < 0) return null;
+      bytes[at] = byte;
+    }
+    return bytes;
+  };
   const toLetters = (text) => Array.from(cpbpe.utf8(text), (byte) => LETTERS[byte]).join('');
   const isCharacter = (text) => text.length === 1 || (text.length === 2 && text.codePointAt(0) > 0xffff);
 
@@ -26,8 +35,9 @@
 
   // What a text becomes, and the rank of the last merge. `rank` is that of two neighbours; the lowest merges first.
   const merged = (text, rank) => {
-    const symbols = Array.from(text);
-    const ranks = symbols.slice(1).map((right, at) => rank(symbols[at], right) ?? Infinity);
+    const symbols = [...text];
+    const ranks = [];
+    for (let at = 1; at < symbols.length; at += 1) ranks.push(rank(symbols[at - 1], symbols[at]) ?? Infinity);
     let last = null;
     while (ranks.length) {
       let best = 0;
@@ -42,11 +52,12 @@
     }
     return { symbols, last };
   };
-  const byPair = (pairs) => (left, right) => pairs.get(left)?.get(right);
 
-  // The pairs of a file: for each left symbol, the ranks by the right one.
+  // The merges of a file: each with its two tokens and what they become, and a `rank` for `merged`. Of equal ones the last
+  // counts.
   const checkedMerges = (merges, vocab, splits) => {
-    const pairs = new Map();
+    const list = [];
+    const ranks = new Map(); // by the left token, and then by the right one
     merges.forEach((merge, place) => {
       if (typeof merge !== typeof merges[0]) wrong(`model.merges[${place}] is of another type than the first`);
       const pair = typeof merge === 'string' ? merge.split(' ') : merge;
@@ -54,22 +65,19 @@
         wrong(`model.merges[${place}] must be two tokens, and is ${shown(merge)}`);
       }
       const [left, right] = pair;
-      for (const token of [left, right, left + right]) {
-        if (!vocab.has(token)) wrong(`model.merges[${place}] is ${shown(merge)}, and ${shown(token)} is no token`);
-      }
+      const tokens = [left, right, left + right];
+      const other = tokens.find((token) => !vocab.has(token));
+      if (other !== undefined) wrong(`model.merges[${place}] is ${shown(merge)}, and ${shown(other)} is no token`);
       if (splits && right[0] === SPACE) return;
-      if (!pairs.has(left)) pairs.set(left, new Map());
-      pairs.get(left).set(right, place);
+      list.push(tokens);
+      if (!ranks.has(left)) ranks.set(left, new Map());
+      ranks.get(left).set(right, place);
     });
-    return pairs;
-  };
-  const eachPair = function* (pairs) {
-    for (const [left, rights] of pairs) for (const right of rights.keys()) yield [left, right];
+    return { list, rank: (left, right) => ranks.get(left)?.get(right) };
   };
 
   // Scores by which pieces, in letters, merge as by pairs (`scores_of` in `cpbpe/model/byte_level.py`).
-  const scoresOf = (ids, pairs) => {
-    const rank = byPair(pairs);
+  const scoresOf = (ids, { list, rank }) => {
     const made = new Map();
     for (const piece of ids.keys()) {
       if (piece.length < 2) continue;
@@ -85,9 +93,7 @@
       return new Map([...ids].map(([piece, id]) => [piece, 0 - id]));
     }
     const places = new Map(BYTE_ORDER.map((byte, place) => [LETTERS[byte], 0 - place]));
-    let most = -1;
-    for (const rights of pairs.values()) for (const place of rights.values()) most = Math.max(most, place);
-    const score = (piece) => (made.has(piece) ? -256 - made.get(piece) : places.get(piece) ?? -256 - most - 1);
+    const score = (piece) => (made.has(piece) ? -256 - made.get(piece) : places.get(piece) ?? -256 - list.length);
     return new Map([...ids.keys()].map((piece) => [piece, score(piece)]));
   };
 
@@ -207,12 +213,12 @@
     if (dropout !== 0) unknown(`model.dropout is ${shown(dropout)}: it skips merges at random`);
     // 2. The tokens.
     const vocab = new Map(Object.entries(member(model, 'vocab', 'object', 'model')));
-    const tokens = new Set();
+    const taken = new Set();
     for (const [token, id] of vocab) {
-      typed(id, 'integer', `the id of ${shown(token)} in model.vocab`);
-      if (!token || id < 0 || tokens.has(id)) wrong(`the token ${shown(token)} is empty, or ${id} is no id of its own`);
-      tokens.add(id);
-      valid(token, `the token ${shown(token)}`);
+      const isRight = token && Number.isSafeInteger(id) && id >= 0 && !taken.has(id);
+      if (!isRight) wrong(`the token ${shown(token)} is empty, or ${shown(id)} is no id of its own`);
+      taken.add(id);
+      valid(token);
     }
     if (!vocab.size) wrong('model.vocab is empty');
     // 3. What is around.
@@ -236,7 +242,7 @@
       const text = member(typed(token, 'object', where), 'content', 'text', where);
       const id = member(token, 'id', 'integer', where);
       if (!text) wrong(`${where} is empty`);
-      valid(text, where);
+      valid(text);
       if (!vocab.has(text) && !ids.has(text)) ids.set(text, vocab.size + ids.size);
       const expected = vocab.get(text) ?? ids.get(text);
       if (id !== expected) wrong(`${where}, ${shown(text)}, has the id ${id}, and must have ${expected}`);
@@ -316,8 +322,7 @@
     if (prefix && cutting.length) wrong('its pre-tokenizer puts a space in front of each part (add_prefix_space)');
     // 2. The tokens. Some added ones have the text of a piece: texts are searched for them before it can be made.
     const pairs = checkedMerges(member(model, 'merges', 'list', 'model'), vocab, false);
-    const used = new Set();
-    for (const [left, right] of eachPair(pairs)) used.add(left).add(right).add(left + right);
+    const used = new Set(pairs.list.flat());
     const special = new Map();
     const flags = new Map();
     for (const { where, token, text, id } of listed(given, vocab)) {
@@ -349,22 +354,19 @@
     for (let id = 0; id < size; id += 1) {
       const token = texts.get(id);
       if (special.has(token) && !isAlsoMade(token)) {
-        if (isCharacter(token) && vocab.has(token) && isSpelled(token)) {
+        if (isCharacter(token) && vocab.has(token) && fromLetters(token)) {
           wrong(`the added token ${shown(token)} has the id of a byte`);
         }
         pieces.push([token, CONTROL]);
-      } else if (isSpelled(token)) {
-        pieces.push([fromLetters(token), NORMAL]);
-        ordinary.set(token, id);
-      } else {
-        unspelled ||= token;
-        pieces.push([token, CONTROL]);
+        continue;
       }
+      const bytes = fromLetters(token);
+      pieces.push(bytes ? [bytes, NORMAL] : [token, CONTROL]);
+      if (bytes) ordinary.set(token, id);
+      else unspelled ||= token;
     }
-    for (const pair of eachPair(pairs)) {
-      const other = [...pair, pair.join('')].find((token) => !ordinary.has(token));
-      if (other) unknown(`merges make or use ${shown(other)}, which is an added token`);
-    }
+    const notMerged = [...used].find((token) => !ordinary.has(token));
+    if (notMerged !== undefined) unknown(`merges make or use ${shown(notMerged)}, which is an added token`);
     // 4. The model.
     const scores = scoresOf(ordinary, pairs);
     const processors = steps.post_processor.filter(({ type }) => type !== 'ByteLevel');
@@ -522,8 +524,7 @@
     let unk = member(model, 'unk_token', 'text', 'model', '') || null;
     if (unk === null && fallback && vocab.has('<unk>')) unk = '<unk>';
     const pairs = checkedMerges(member(model, 'merges', 'list', 'model'), vocab, splits);
-    const made = new Set();
-    for (const pair of eachPair(pairs)) made.add(pair.join(''));
+    const made = new Set(pairs.list.map(([, , joined]) => joined));
     const added = readAdded(given, vocab, { prefix, normalizes: steps.normalizer.length > 0 }, unk, made);
     if (unk !== null && !vocab.has(unk)) wrong(`model.unk_token is ${shown(unk)}, which is no token`);
     if (unk === null && !fallback) unknown('model.unk_token is missing, so unknown characters are left out');
@@ -547,18 +548,17 @@
       if (splits && rows.every(([text]) => text !== SPACE)) unknown('unknown characters are cut at spaces');
     }
     // 3. What only merges by pairs do, or leave out.
-    const rank = byPair(pairs);
     const ranks = new Map();
     for (const [text] of rows) {
       if (isCharacter(text)) continue;
-      const { symbols, last } = merged(text, rank);
+      const { symbols, last } = merged(text, pairs.rank);
       if (symbols.length === 1) ranks.set(text, last);
     }
     const unmergeable = new Set(rows.flatMap(([text, type]) => (type === UNKNOWN || type === BYTE ? [text] : [])));
     const isWrong = [...unmergeable].find((text) => ranks.has(text));
     if (isWrong) unknown(`merges make ${shown(isWrong)}, and SentencePiece never does`);
-    for (const pair of eachPair(pairs)) {
-      if (pair.some((token) => unmergeable.has(token))) unknown(`merges use ${shown(pair)}, unlike SentencePiece`);
+    for (const [left, right] of pairs.list) {
+      if (unmergeable.has(left) || unmergeable.has(right)) unknown(`merges use ${shown([left, right])}`);
     }
     if (member(model, 'ignore_merges', 'flag', 'model', false)) {
       const isTaken = ([text, type]) =>
