@@ -3,12 +3,17 @@
 import ast
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cpbpe
+from cpbpe.model.formats.registry import JSON
+from cpbpe.model.formats.tiktoken import write_ranks
+from cpbpe.model.spec import SplitSpec
+from cpbpe.text.split_patterns import PATTERNS
 from tests.support import browser as browsers
 from tests.support import tiers, zoo
 from tests.support.browser import Opener, tokens, typed, until
@@ -54,13 +59,38 @@ def test_files(empty: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     # The same model is not added again, and a broken one says so without changing anything else.
     page.set_input_files("#files", [file("copy.model", MODEL), file("broken.model", b"\0\1\2")])
     until(page, "document.getElementById('notice').textContent")
-    assert page.inner_text("#notice").startswith("broken.model: not a valid")
+    assert page.inner_text("#notice").startswith("broken.model: it is no model")
     assert page.locator(".panel").count() == 1
     page.set_input_files("#files", [file("my.model", BYTES.to_bytes())])
     until(page, "document.querySelectorAll('.panel').length == 2")
     names = page.locator(".model >> nth=1 >> option").all_inner_texts()
     assert names == ["my.model", "my.model (2)"]
     assert page.inner_text("#notice") == ""
+
+
+def test_files_of_other_formats(empty: str, opened: Opener) -> None:
+    """Where a file does not say how texts are cut, the page asks. It says what the library does otherwise."""
+    page = opened(empty)
+    ranks = dict(zip(BYTES.spec.pieces.texts, range(len(BYTES)), strict=True))
+    page.set_input_files("#files", [file("my.tiktoken", write_ranks(ranks))])
+    page.click("#cancel")
+    until(page, "document.getElementById('notice').textContent")
+    assert "choose a pattern" in page.inner_text("#notice")
+    page.set_input_files("#files", [file("my.tiktoken", write_ranks(ranks))])
+    assert "my.tiktoken" in page.inner_text("#pattern")
+    page.select_option("#patterns", "cl100k")
+    page.click("#cut")
+    until(page, "document.querySelectorAll('.panel').length == 1")
+    assert page.inner_text("#notice") == ""
+    assert not page.is_visible(".notes")
+    typed(page, "the cat 12345")
+    spec = replace(BYTES.spec, splitter=SplitSpec(PATTERNS["cl100k"]))
+    assert len(tokens(page)) == len(cpbpe.Tokenizer.from_spec(spec).encode("the cat 12345"))
+    again = JSON.write(BYTES.with_special_tokens(["<x>"]).spec).data
+    page.set_input_files("#files", [file("of my own", again)])
+    until(page, "document.querySelectorAll('.panel').length == 2")
+    page.click(".notes >> nth=1")
+    assert "special tokens" in page.inner_text(".notes >> nth=1")
 
 
 @tiers.slow

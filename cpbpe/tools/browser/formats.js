@@ -358,20 +358,26 @@
   // published one, a regular expression, or '' for not at all. Without it, the error for such a file has the names, as
   // `patterns`.
   cpbpe.read = (name, bytes, { pattern = null } = {}) => {
-    const head = new TextDecoder('latin1').decode(bytes.subarray(0, 4096)).replace(/^\xef\xbb\xbf/, '');
     try {
-      return { name, ...readerOf(head)(bytes, pattern) };
+      return { name, ...readerOf(headOf(bytes))(bytes, pattern) };
     } catch (error) {
       error.message = `${error.message}.`;
       throw error;
     }
   };
 
+  const headOf = (bytes) => new TextDecoder('latin1').decode(bytes.subarray(0, 4096)).replace(/^\xef\xbb\xbf/, '');
   const readerOf = (head) => {
     const other = OTHERS.find(([begins]) => begins.test(head))?.[1];
     if (other) return () => unknown(`it is ${other}`);
     if (/^\s*\{/.test(head)) return readJson;
     return /^[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n/.test(head) ? readRanks : readModel;
+  };
+  // Whether a file is meant to be a model of another format than .model, which anything might be.
+  cpbpe.isModelFile = (bytes) => {
+    const head = headOf(bytes);
+    const reader = readerOf(head);
+    return reader === readJson ? /"(added_tokens|pre_tokenizer|vocab|config)"\s*:/.test(head) : reader !== readModel;
   };
   const readJson = (bytes) => {
     const text = isText(bytes) ? strict.decode(bytes) : wrong('it is not UTF-8');

@@ -247,9 +247,37 @@ const events = {
 
 // --- Files ---------------------------------------------------------------------------------------------------------
 
+const PUBLISHED = { gpt2: 'GPT-2, GPT-3', cl100k: 'GPT-3.5, GPT-4', o200k: 'GPT-4o, Llama 4', llama3: 'Llama 3' };
+Object.assign(PUBLISHED, { qwen2: 'Qwen', tekken: 'Mistral' });
+
+// The pattern for a file that does not say how texts are cut; null if the dialog is closed without one.
+const askPattern = (name, patterns) =>
+  new Promise((answer) => {
+    const dialog = view.by('pattern');
+    view.by('pattern-file').textContent = name;
+    const names = patterns.map((pattern) => [pattern, `${pattern} (${PUBLISHED[pattern]})`]);
+    const options = [...names, ['', 'none: a text is one chunk']];
+    view.by('patterns').replaceChildren(...options.map(([value, text]) => view.element('option', '', { value }, text)));
+    dialog.returnValue = 'cancel';
+    dialog.onclose = () => answer(dialog.returnValue === 'cut' ? view.by('patterns').value : null);
+    view.by('cut').onclick = () => dialog.close('cut');
+    view.by('cancel').onclick = () => dialog.close('cancel');
+    dialog.showModal();
+  });
+
+const read = async (name, bytes) => {
+  try {
+    return cpbpe.read(name, bytes);
+  } catch (error) {
+    const pattern = error.patterns ? await askPattern(name, error.patterns) : null;
+    if (pattern === null) throw error;
+    return cpbpe.read(name, bytes, { pattern });
+  }
+};
+
 // A model with a name and a fingerprint of its own; one that is here already is not loaded again.
 const loaded = async (name, bytes) => {
-  const { file, notes } = cpbpe.read(name, bytes);
+  const { file, notes } = await read(name, bytes);
   const made = Object.assign(new cpbpe.Model(file, name), { notes });
   const key = await view.fingerprint(made.file, BEHAVIOUR) || name;
   const same = view.models.find((one) => one.key === key);
@@ -276,9 +304,9 @@ view.addModel = async (name, bytes) => {
   return view.change({ columns, absent: state.absent.filter(({ key }) => key !== model.key) });
 };
 
-// A file is a text if it looks like one and its name does not say that it is a model.
+// A file is a text if it looks like one and neither its name nor its beginning says that it is a model.
 const isModel = (name, bytes) => {
-  if (/\.(model|tiktoken)$|(tokenizer|tekken|vocab)[^/]*\.json$/i.test(name)) return true;
+  if (/\.(model|tiktoken)$/i.test(name) || cpbpe.isModelFile(bytes)) return true;
   return /[\0-\x08\ufffd]/.test(cpbpe.text(bytes.subarray(0, 1000)));
 };
 

@@ -19,8 +19,11 @@ view.Panel = class {
     this.bar = view.element('div', 'bar', { 'aria-hidden': 'true' }, view.element('span'));
     this.problem = view.element('p', 'problem', { role: 'alert' });
     this.list = view.element('div', 'tokens', { role: 'group' });
+    const about = view.element('summary', 'quiet', null, 'About this file');
+    this.notes = view.element('details', 'notes', null, about, view.element('p', 'quiet'));
     const head = view.element('div', 'row', null, this.select, this.menu, this.remove);
-    this.section = view.element('section', 'panel', null, head, this.counts, this.bar, this.problem, this.list);
+    const parts = [head, this.counts, this.bar, this.notes, this.problem, this.list];
+    this.section = view.element('section', 'panel', null, ...parts);
     parent.append(this.section);
     this.blocks = [];
     // (The sizes are noted when they change: asking for them would lay out the page, and a long text takes a while.)
@@ -57,6 +60,8 @@ view.Panel = class {
     this.list.setAttribute('aria-label', `Tokens of ${model.name}`);
     this.list.className = `tokens ${mode}`;
     this.problem.textContent = answer.error || '';
+    this.notes.hidden = !model.notes.length;
+    this.notes.lastChild.textContent = model.notes.join(' ');
     this.section.classList.toggle('failed', Boolean(answer.error));
     this.observer.disconnect();
     this.blocks = [];
