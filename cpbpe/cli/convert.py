@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import add_given, given_of, naming
-from cpbpe.cli.output import existing, make_folder, say
+from cpbpe.cli.output import existing, make_folder, print_report, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
 from cpbpe.model.formats.registry import FORMATS
@@ -125,8 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         summary = {**vars(done), "exact": done.is_exact, "differences": differences}
         print(json.dumps(summary, ensure_ascii=False))
     elif not arguments.quiet:
-        for label, text in _lines(done, replaced):
-            print(f"{label:<14}{text}")
+        print_report(f"{label:<14}{text}" for label, text in _lines(done, replaced))
         if arguments.verbose:
             for path in done.files:
                 say(f"{path}: {sized(os.path.getsize(path))}")

@@ -6,11 +6,12 @@ import argparse
 import json
 import os
 import shlex
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from cpbpe.cli.compare import is_model
-from cpbpe.cli.output import check_outputs, existing, make_folder, terminal
+from cpbpe.cli.output import check_outputs, existing, make_folder, print_report
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, flag
 from cpbpe.cli.train import (
     FLAGS,
@@ -106,7 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"words": len(counts), "out": arguments.out, "reading": asdict(counts.reading)}))
     elif not arguments.quiet:
-        print("\n".join(counts.reading.lines(terminal(None)[0])))
-        print(f"words         {len(counts):,} distinct")
-        print(f"written       {arguments.out}{replaced}")
+        words, written = f"{len(counts):,} distinct", f"{arguments.out}{replaced}"
+        print_report(
+            [*counts.reading.lines(sys.maxsize), f"words         {words}", f"written       {written}"]
+        )
     return 0

@@ -20,7 +20,7 @@ from cpbpe.cli.arguments import (
     progress_of,
     threads_of,
 )
-from cpbpe.cli.output import check_outputs, existing, say, show_files, write_parts
+from cpbpe.cli.output import check_outputs, existing, print_report, say, show_files, write_parts
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
@@ -240,7 +240,7 @@ def _summarize(arguments: argparse.Namespace, tally: Tally, seconds: float, repl
     compression = f"{tally.bytes / tally.tokens:.3f} bytes per token" if tally.tokens else "no tokens"
     done = f"{counted(tally.documents, 'text')}, {sized(tally.bytes)}, {counted(tally.tokens, 'token')}"
     if arguments.out is not None and not arguments.quiet:
-        print(f"written       {arguments.out}{replaced}: {done}")
+        print_report([f"written       {arguments.out}{replaced}: {done}"])
     if arguments.verbose:
         speed = tally.bytes / 1e6 / seconds if seconds else 0.0
         say(f"{done}, {compression}, in {seconds:.2f} s ({speed:,.1f} MB/s)")

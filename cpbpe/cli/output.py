@@ -123,7 +123,7 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
     replaced = existing([path])
     make_folder(path)
     write_all({path: text})
-    print(f"written       {path}{replaced}")
+    print_report([f"written       {path}{replaced}"])
 
 
 FORMS = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
@@ -141,6 +141,17 @@ def canvas(out: str | None, form: str) -> Canvas:
         from cpbpe.text.drawn import Lines
         from cpbpe.text.pages import Page
     return Page() if form == "html" else Lines(*terminal(out))
+
+
+def print_report(report: Iterable[str]) -> None:
+    """Print lines that begin with their labels. On a terminal, long ones go on below their texts."""
+    if on_terminal(None):
+        with importing:
+            from cpbpe.text.drawn import Lines
+        made = Lines(terminal(None)[0])
+        made.labelled(report)
+        report = made.lines
+    print("\n".join(report))
 
 
 def as_json(value: Any) -> str:

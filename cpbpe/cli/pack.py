@@ -17,7 +17,7 @@ from cpbpe.cli.arguments import (
     load,
     progress_of,
 )
-from cpbpe.cli.output import say, show_files
+from cpbpe.cli.output import print_report, say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
@@ -161,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         if report.was_complete:
             print(f"{arguments.out} is complete already, so there was nothing to do. It holds:")
-        print(report)
+        print_report(str(report).split("\n"))
     return 0
 
 

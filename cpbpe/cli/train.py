@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import add_messages, add_reading, progress_of
-from cpbpe.cli.output import check_outputs, existing, form_of, make_folder, say, show_files, terminal
+from cpbpe.cli.output import check_outputs, existing, form_of, make_folder, print_report, say, show_files
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
@@ -179,8 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(result.report.to_json(indent=1))
     elif not arguments.quiet:
-        print("\n".join(result.report.lines(terminal(None)[0])))
-        print(f"written       {written}{replaced}")
+        print_report([*str(result.report).split("\n"), f"written       {written}{replaced}"])
     return 0
 
 

@@ -385,6 +385,11 @@ class Lines:
             del self.lines[begin + most :]
             self.lines[-1] = f"{next(slices(self.lines[-1], self.columns - 2))} {MORE}"
 
+    def labelled(self, lines: Iterable[str]) -> None:
+        """Lines that begin with their labels, without any indentation; the texts after these are wrapped."""
+        for line in lines:
+            self.text(line[_LABEL:], line[:_LABEL], " " * _LABEL)
+
     def paragraph(self, *texts: str) -> None:
         """Texts that each begin a line, without any indentation."""
         for text in texts:

@@ -11,8 +11,10 @@ import pytest
 
 from cpbpe import train
 from cpbpe.cli import main
+from cpbpe.text.drawn import width
 from tests.support import processes
 from tests.support.corpus import lines
+from tests.support.terminals import COLUMNS, run_on_terminal
 
 TRAIN = ["train", "corpus.txt", "--vocab-size", "700"]
 
@@ -153,6 +155,19 @@ def test_outputs_that_are_closed(close: str, code: int) -> None:
         stdout=subprocess.PIPE,
     )
     assert (done.returncode, done.stdout) == (1, b"")  # what is wrong is not said where results are expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_long_lines_of_reports_go_on_below_their_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    shown, _ = run_on_terminal(*TRAIN, "--out", "my", rich=False, out="terminal", before_bar=60)
+    lines = shown.decode().replace("\r\n", "\n").split("\n")
+    assert max(map(width, lines)) <= COLUMNS
+    first = next(place for place, line in enumerate(lines) if line.startswith("pieces        700: 3 special"))
+    assert lines[first + 1].startswith(" " * 14)
+    assert lines[first + 1].strip().endswith("characters")
+    assert main([*TRAIN, "--out", "my"]) == 0  # whoever reads it as a program gets whole lines
+    report = capsys.readouterr().out
+    assert f"{lines[first]} {lines[first + 1].strip()}\n" in report
 
 
 def test_reports_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
