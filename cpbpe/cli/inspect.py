@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import HELP, OUT, add_given, given_of, load
-from cpbpe.cli.output import as_json, check_outputs, on_terminal, say, terminal, write_text
+from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, on_terminal, say, terminal, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, flag
 from cpbpe.lazy import importing
 from cpbpe.text.drawn import Lines, shown
@@ -70,7 +70,7 @@ def parser() -> Parser:
     parser.section("how")
     parser.add("--sample TEXT", "the sentence to encode as an example")
     parser.add("--json", "write JSON")
-    parser.add("--out -o FILE", OUT)
+    parser.add("--out -o FILE", f"{OUT}; .html and .json say the form")
     return parser
 
 
@@ -87,8 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.sample is not None and asked:
         raise NotUnderstoodError(f"--sample means nothing with {flag(asked[0])}; leave it out")
+    form = form_of(arguments.out, "json" if arguments.json else None)
+    if form == "html" and asked not in ([], ["settings"]):
+        raise NotUnderstoodError(f"{flag(asked[0])} is not written as a page; name another file than .html")
     check_outputs([arguments.out], [arguments.model])
     tok = load(arguments)
+    lines: Iterable[str]
     if arguments.export is not None:
         with importing:
             from cpbpe.tools.vocabulary_file import to_json, to_tsv
@@ -100,23 +104,26 @@ def run(arguments: argparse.Namespace) -> int:
     elif asked and not arguments.settings:
         lines = _built(tok, arguments)
     else:
-        lines = _page(tok, arguments)
+        lines = _page(tok, arguments, form)
     write_text(arguments.out, (f"{line}\n" for line in lines))
     return 0
 
 
-def _page(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+def _page(tok: Tokenizer, arguments: argparse.Namespace, form: str) -> list[str]:
     with importing:
-        from cpbpe.tools.reports import inspection_lines, settings_lines
+        from cpbpe.tools.reports import draw_settings
     seen = tok.inspect(sample=arguments.sample)
-    if arguments.json:
-        yield as_json(seen.to_dict()["settings"] if arguments.settings else seen.to_dict())
-    elif arguments.settings:
-        yield from settings_lines(seen, arguments.model, *terminal(arguments.out))
+    if form == "json":
+        return [as_json(seen.to_dict()["settings"] if arguments.settings else seen.to_dict())]
+    on = canvas(arguments.out, form)
+    if arguments.settings:
+        draw_settings(seen, on, arguments.model)
     else:
-        columns, colours = terminal(arguments.out)
-        drawing = tok.show(seen.sample.text).text(columns=Lines(columns).columns - 2, colours=colours)
-        yield from inspection_lines(seen, arguments.model, columns, colours, _notes(arguments), drawing)
+        drawing = ""
+        if isinstance(on, Lines):
+            drawing = tok.show(seen.sample.text).text(columns=on.columns - 2, colours=on.bold)
+        seen.draw(on, arguments.model, _notes(arguments), drawing.splitlines())
+    return [on.document().removesuffix("\n")]
 
 
 def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:

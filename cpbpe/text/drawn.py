@@ -398,11 +398,7 @@ class Lines:
     def bars(self, counts: Mapping[str, int], most: int = _MOST_BARS) -> None:
         """Counts, each with its share of all, and a bar: the largest by themselves, and the others as one."""
         total, largest = sum(counts.values()), max(counts.values())
-        rows = list(counts.items())
-        if len(rows) > most:
-            rows[most - 1 :] = [
-                (f"{len(rows) - most + 1} others", sum(count for _, count in rows[most - 1 :]))
-            ]
+        rows = gathered(counts, most)
         size = max(width(label) for label, _ in rows)
         room = min(self.columns - size - 25, 30)
         for label, count in rows:
@@ -437,6 +433,19 @@ class Lines:
     def document(self) -> str:
         """All lines, as a text."""
         return "".join(f"{line}\n" for line in self.lines)
+
+
+def gathered(counts: Mapping[str, int], most: int = _MOST_BARS) -> list[tuple[str, int]]:
+    """The first counts by themselves, and the others as one.
+
+    >>> gathered({"a": 5, "b": 2, "c": 1}, 2)
+    [('a', 5), ('2 others', 3)]
+    """
+    rows = list(counts.items())
+    if len(rows) > most:
+        others = sum(count for _, count in rows[most - 1 :])
+        rows[most - 1 :] = [(f"{len(rows) - most + 1} others", others)]
+    return rows
 
 
 def fitted(text: str, columns: int) -> str:

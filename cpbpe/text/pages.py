@@ -7,11 +7,11 @@ comes from models and texts of unknown origin, so `Page` escapes every text that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TypeAlias
 
-from cpbpe.text.drawn import SYMBOLS, Lines, Marks, fitted, html_table, shown
+from cpbpe.text.drawn import SYMBOLS, Lines, Marks, fitted, gathered, html_table, shown
 
 COLOURS = ("#3b6fb6", "#c8553d", "#4f8a3c", "#8a63b3", "#b07d12", "#2a8c8c", "#b34a83", "#6b6b6b")
 """Colours of bars and lines. Each is visible on white and on black."""
@@ -32,10 +32,12 @@ _STYLE = """
 .cpbpe svg[role]{max-width:100%;height:auto;display:block;margin:1rem 0}
 .cpbpe svg text{font:12px system-ui,sans-serif;fill:currentColor}
 .cpbpe .beside{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}
+.cpbpe .bar{width:min(12rem,30vw);display:block}
 .cpbpe .legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;padding:0;margin:1rem 0}
 .cpbpe p,.cpbpe .row{overflow-wrap:anywhere;white-space:pre-wrap}
 .cpbpe p{max-width:45rem;margin:.25rem 0}
-.cpbpe .row{display:grid;grid-template-columns:9rem minmax(0,1fr);gap:0 1rem}
+.cpbpe .row{display:grid;grid-template-columns:clamp(6.5rem,25vw,9rem) minmax(0,1fr);gap:0 1rem}
+.cpbpe .wide+.row{margin-top:.5rem}
 .cpbpe .row b{font-weight:600}
 .cpbpe [data-tone]{padding:.1rem .4rem;border-radius:.25rem}
 .cpbpe [data-tone=best]{background:#4f8a3c44}
@@ -92,6 +94,20 @@ class Page:
         whole = f"{_BULLETS.get(mark, mark)} {text}".strip()
         self._parts.append(f'<p dir="auto" style="{style}">{escape(whole)}</p>')
 
+    def bars(self, counts: Mapping[str, int]) -> None:
+        """Counts, each with its share of all, and a bar."""
+        total, largest = sum(counts.values()), max(counts.values())
+        head = ["", "number", "share", ""]
+        rows = [
+            [
+                *(escape(label), f"{count:,}", f"{count / total:.1%}"),
+                f'<svg class="bar" height="10" aria-hidden="true"><rect width="{100 * count / largest:.1f}%" '
+                f'height="10" rx="2" fill="{COLOURS[0]}"/></svg>',
+            ]
+            for label, count in gathered(counts)
+        ]
+        self._scrolled(html_table(head, rows, ""))
+
     def table(self, rows: Sequence[Sequence[str]], marks: Marks | None = None) -> None:
         """Rows, the first of them the head."""
         tones = marks or {}
@@ -99,7 +115,9 @@ class Page:
             [_marked(escape(shown(cell)), tones.get((number, place), "")) for place, cell in enumerate(row)]
             for number, row in enumerate(rows)
         ]
-        table = html_table(drawn[0], drawn[1:], ' dir="auto"')
+        self._scrolled(html_table(drawn[0], drawn[1:], ' dir="auto"'))
+
+    def _scrolled(self, table: str) -> None:
         self._parts.append(f'<div class="wide" tabindex="0">{table}</div>')
 
     def figure(self, html: str) -> None:

@@ -1,15 +1,14 @@
-"""`Tokenizer.inspect`: a model in numbers and lists. `Tokenizer.lint`: what is wrong with it.
-
-`cpbpe/tools/reports.py` prints an inspection, and says what the settings mean.
-"""
+"""`Tokenizer.inspect`: a model in numbers and lists. `Tokenizer.lint`: what is wrong with it."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,9 @@ from cpbpe.lint.checks import CHECKS, Subject
 from cpbpe.lint.findings import SEVERITIES, Finding, Lint
 from cpbpe.lint.usage import embedding_findings, usage_findings
 from cpbpe.model.spec import KEEPS_SPACE, NormalizerSpec, PieceType, Settings, SplitSpec
+from cpbpe.spelling import advised, counted, sized
+from cpbpe.text.drawn import MORE, Lines, listed, quoted, shown
+from cpbpe.text.pages import Canvas, Drawn
 from cpbpe.text.scripts import COMMON, INHERITED, ranges
 from cpbpe.tokenizer import identity
 from cpbpe.tokenizer.facts import ModelFacts
@@ -34,6 +36,20 @@ _TEXT = re.compile(b"[%c%c%c]" % (PieceType.NORMAL, PieceType.USER_DEFINED, Piec
 _LONGEST = 10
 """This many of the longest pieces are listed."""
 _SPECIAL = ("unk", "bos", "eos", "pad")
+_MOST_TOKENS = 8
+"""How many special tokens are named, at most."""
+_MOST_LOSSES = 2
+"""How many of the reasons why texts do not come back are shown."""
+_MOST_DRAWN = 4
+"""How many lines of the drawing of the sample are on the page: two of tokens, with their ids."""
+_LENGTHS = (0, 2, 4, 7, 11)
+"""Where the ranges begin in which pieces are counted by length."""
+_SCRIPTS = {"Common": "no letters", SEVERAL: "several scripts"}
+_PREFIXES = {
+    "front": "a space is put in front of a text",
+    "end": "a space is put at the end of a text",
+    "none": "no space is put in front of a text",
+}
 
 
 @dataclass(frozen=True)
@@ -51,7 +67,7 @@ class Sample:
 
 
 @dataclass(frozen=True, repr=False)
-class Inspection:
+class Inspection(Drawn):
     """What a model is.
 
     >>> import cpbpe
@@ -141,8 +157,120 @@ class Inspection:
         """The same as JSON; `options` are those of `json.dumps`."""
         return json.dumps(self.to_dict(), **options)
 
+    def draw(
+        self, on: Canvas, name: str = "a model", notes: Iterable[str] = (), drawing: Sequence[str] = ()
+    ) -> None:
+        """Draw what the model is; `name` is what it is called.
+
+        `notes` are remarks that were made when it was read, and `drawing` are lines with the tokens of the
+        sample, for a terminal. (`cpbpe/tools/reports.py` has the settings.)
+        """
+        drawn = partial(shown, spaces=self.alphabet == "bytes")
+        # 1. What it is.
+        on.title(shown(name))
+        _kind_rows(on, self)
+        more = self.vocab_size - self.pieces
+        types = ", ".join(f"{count:,} {type}" for type, count in self.types.items())
+        ids = f"; ids up to {self.vocab_size - 1:,}" if more else ""
+        on.row("pieces", f"{self.pieces:,}: {types}{ids}")
+        recorded = sum(len(getattr(self.settings, section) or ()) for section in vars(self.settings))
+        where_seen = advised("see .settings", "--settings shows them")
+        on.row("file", f"{sized(self.file_bytes)}; {counted(recorded, 'setting')}, {where_seen}")
+        on.row("fingerprint", self.fingerprint)
+        if self.lossless is None:
+            on.row("lossless", self.undecided)
+        elif self.lossless:
+            on.row("lossless", "every text comes back from its ids")
+        else:
+            ways = (
+                "in these ways"
+                if len(self.losses) <= _MOST_LOSSES
+                else f"in {len(self.losses)} ways, such as"
+            )
+            on.row("lossless", f"no, some texts do not come back, {ways}:")
+        for loss in self.losses[:_MOST_LOSSES]:
+            example, becomes = (quoted(text, loss.looks_alike) for text in (loss.example, loss.becomes))
+            on.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ", 2)
+        # 2. Special and added tokens.
+        ids = ", ".join(f"{kind} {'none' if id is None else id}" for kind, id in self.special_ids.items())
+        on.row("special", f"{ids}; {_tokens(self.special_tokens)}", 2)
+        if self.added_tokens:
+            on.row("added", _tokens(self.added_tokens), 1)
+        # 3. What goes around texts, and what else the file carries.
+        where = prefix_of(self.normalizer)
+        wish = where != "none" and self.file_options.get("prefix_after_special") is False
+        on.row(
+            "prefix", _PREFIXES[where] + (", and by the file's wish not after special tokens" if wish else "")
+        )
+        options = ", ".join(f"{option}={value}" for option, value in self.file_options.items())
+        does = advised("tok.using(**tok.file_options) does it", "the option --file-options does it")
+        if options:
+            on.row("file asks for", f"{options}; {does}")
+        if self.token_roles:
+            on.row(
+                "roles", ", ".join(f"{shown(role)} {shown(it)}" for role, it in self.token_roles.items()), 2
+            )
+        for title, template in self.chat_templates.items():
+            on.row("chat template", f"{shown(title)}, {counted(len(template), 'character')}")
+        for note in notes:
+            on.row("note", shown(note))
+        # 4. Counts.
+        if self.scripts:
+            on.title("by script")
+            on.bars({_SCRIPTS.get(script, script): count for script, count in self.scripts.items()})
+        if self.lengths:
+            on.title("by length, in characters")
+            on.bars(_ranges(self.lengths))
+            on.row("longest", " ".join(drawn(piece) for _, piece in self.longest), 1)
+        # 5. A sentence.
+        on.title(f"sample: {shown(self.sample.text)}")
+        if self.sample.decoded != self.sample.text:
+            on.row("decoded", shown(self.sample.decoded), 1)
+        if isinstance(on, Lines) and drawing:
+            on.lines += [f"  {line}" for line in drawing[:_MOST_DRAWN]]
+            if len(drawing) > _MOST_DRAWN:
+                on.text(f"{MORE} {advised('tok.show(text)', 'cpbpe show')} draws all of it")
+        else:
+            on.row("pieces", " ".join(map(drawn, self.sample.pieces)), 2)
+            on.row("ids", " ".join(map(str, self.sample.ids)), 2)
+
     def __repr__(self) -> str:
         return f"<cpbpe.Inspection: {self.summary}>"
+
+
+def _kind_rows(on: Canvas, seen: Inspection) -> None:
+    """Rows about the family of a model, and about how a byte-level model cuts text."""
+    if seen.alphabet != "bytes":
+        on.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
+        return
+    on.row("type", "byte-level BPE")
+    cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
+    on.row("text is cut", f"by the pattern {_short(shown(cut))}" if cut else "nowhere: it is one chunk")
+    for pattern in seen.splitter.then if seen.splitter else ():
+        on.row("then", f"by the pattern {_short(shown(pattern))}")
+    if form := seen.normalizer.unicode_form:
+        on.row("before that", f"it is brought into the Unicode normal form {form}")
+    taken = "taken whole, even if no merges make it" if seen.whole else "on by merges, as any other text"
+    on.row("a chunk", f"that is a piece is {taken}")
+
+
+def _ranges(lengths: Mapping[int, int]) -> dict[str, int]:
+    """Counts by length, in a few ranges of lengths."""
+    counts: dict[str, int] = {}
+    for low, after in pairwise((*_LENGTHS, max(lengths) + 1)):
+        if inside := [length for length in lengths if low <= length < after]:
+            first, last = min(inside), max(inside)
+            name = str(first) if first == last else f"{first}–{last}"
+            counts[name] = sum(lengths[length] for length in inside)
+    return counts
+
+
+def _tokens(tokens: Mapping[str, int]) -> str:
+    return listed([f"{shown(token)} {id}" for token, id in tokens.items()], _MOST_TOKENS) or "no tokens"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:100]}{MORE}"
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Reports for a terminal of any width: what a model is, and how a piece is built.
+"""Reports: what a file records about a model, and how a piece is built.
 
 Phrases beside the values say what they mean: `meaning_of` explains settings, and `explained` each part of a
 pattern.
@@ -9,174 +9,47 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
-from cpbpe.spelling import advised, counted, sized, spelled
-from cpbpe.text.drawn import MORE, Lines, fitted, listed, quoted, shown
+from cpbpe.spelling import sized, spelled
+from cpbpe.text.drawn import MORE, Lines, fitted, listed, shown
 from cpbpe.text.drawn import spelled as piece_spelled
-from cpbpe.tokenizer.inspection import SEVERAL, Inspection, prefix_of
+from cpbpe.text.pages import Canvas
+from cpbpe.tokenizer.inspection import Inspection
 from cpbpe.tools.built import Built
 from cpbpe.tools.vocabulary_file import Row
 from cpbpe.training.options import MEANINGS
 
 _MOST_CHARACTERS = 300
 """A setting with more characters is cut."""
-_MOST_TOKENS = 8
-"""How many special tokens are named, at most."""
-_MOST_LOSSES = 2
-"""How many of the reasons why texts do not come back are shown."""
-_MOST_DRAWN = 4
-"""How many lines of the drawing of the sample are on the page: two of tokens, with their ids."""
-_LENGTHS = (0, 2, 4, 7, 11)
-"""Where the ranges begin in which pieces are counted by length."""
-_SCRIPTS = {"Common": "no letters", SEVERAL: "several scripts"}
 _SECTIONS = {
     "trainer": "settings of training",
     "normalizer": "normalization",
     "denormalizer": "after decoding",
 }
-_PREFIXES = {
-    "front": "a space is put in front of a text",
-    "end": "a space is put at the end of a text",
-    "none": "no space is put in front of a text",
-}
 
 
-def inspection_lines(
-    seen: Inspection,
-    name: str,
-    columns: int = 100,
-    bold: bool = False,
-    notes: Iterable[str] = (),
-    drawing: str = "",
-) -> list[str]:
-    """What a model is, on one page; `name` is what the model is called.
-
-    `notes` are remarks that were made when the model was read, and `drawing` are the tokens of the sample.
-    `settings_lines` has the settings.
-    """
-    made = Lines(columns, bold)
-    drawn = partial(shown, spaces=seen.alphabet == "bytes")
-    # 1. What it is.
-    made.title(shown(name))
-    _kind_rows(made, seen)
-    more = seen.vocab_size - seen.pieces
-    types = ", ".join(f"{count:,} {type}" for type, count in seen.types.items())
-    ids = f"; ids up to {seen.vocab_size - 1:,}" if more else ""
-    made.row("pieces", f"{seen.pieces:,}: {types}{ids}")
-    recorded = sum(len(getattr(seen.settings, section) or ()) for section in _SECTIONS)
-    seen_with = advised("see .settings", "--settings shows them")
-    made.row("file", f"{sized(seen.file_bytes)}; {counted(recorded, 'setting')}, {seen_with}")
-    made.row("fingerprint", seen.fingerprint)
-    if seen.lossless is None:
-        made.row("lossless", seen.undecided)
-    elif seen.lossless:
-        made.row("lossless", "every text comes back from its ids")
-    else:
-        ways = "in these ways" if len(seen.losses) <= _MOST_LOSSES else f"in {len(seen.losses)} ways, such as"
-        made.row("lossless", f"no, some texts do not come back, {ways}:")
-    for loss in seen.losses[:_MOST_LOSSES]:
-        example, becomes = (quoted(text, loss.looks_alike) for text in (loss.example, loss.becomes))
-        made.text(f"{loss.reason} {example} becomes {becomes}.", "    - ", "      ", 2)
-    # 2. Special and added tokens.
-    ids = ", ".join(f"{kind} {'none' if id is None else id}" for kind, id in seen.special_ids.items())
-    made.row("special", f"{ids}; {_tokens(seen.special_tokens)}", 2)
-    if seen.added_tokens:
-        made.row("added", _tokens(seen.added_tokens), 1)
-    # 3. What goes around texts, and what else the file carries.
-    where = prefix_of(seen.normalizer)
-    wish = where != "none" and seen.file_options.get("prefix_after_special") is False
-    made.row(
-        "prefix", _PREFIXES[where] + (", and by the file's wish not after special tokens" if wish else "")
-    )
-    options = ", ".join(f"{name}={value}" for name, value in seen.file_options.items())
-    does = advised("tok.using(**tok.file_options) does it", "the option --file-options does it")
-    if options:
-        made.row("file asks for", f"{options}; {does}")
-    if seen.token_roles:
-        made.row("roles", ", ".join(f"{shown(role)} {shown(it)}" for role, it in seen.token_roles.items()), 2)
-    for name, template in seen.chat_templates.items():
-        made.row("chat template", f"{shown(name)}, {counted(len(template), 'character')}")
-    for note in notes:
-        made.row("note", shown(note))
-    # 4. Counts.
-    if seen.scripts:
-        made.title("by script")
-        made.bars({_SCRIPTS.get(script, script): count for script, count in seen.scripts.items()})
-    if seen.lengths:
-        made.title("by length, in characters")
-        made.bars(_ranges(seen.lengths))
-        made.row("longest", " ".join(drawn(piece) for _, piece in seen.longest), 1)
-    # 5. A sentence.
-    made.title(f"sample: {shown(seen.sample.text)}")
-    if seen.sample.decoded != seen.sample.text:
-        made.row("decoded", shown(seen.sample.decoded), 1)
-    lines = drawing.splitlines()
-    made.lines += [f"  {line}" for line in lines[:_MOST_DRAWN]]
-    if len(lines) > _MOST_DRAWN:
-        made.text(f"{MORE} {advised('tok.show(text)', 'cpbpe show')} draws all of it")
-    return made.lines
-
-
-def _kind_rows(made: Lines, seen: Inspection) -> None:
-    """Rows about the family of a model, and about how a byte-level model cuts text."""
-    if seen.alphabet != "bytes":
-        made.row("type", f"BPE, with{'' if seen.byte_fallback else 'out'} byte fallback")
-        return
-    made.row("type", "byte-level BPE")
-    cut = seen.splitter and (seen.splitter.name or seen.splitter.pattern)
-    made.row("text is cut", f"by the pattern {_short(shown(cut))}" if cut else "nowhere: it is one chunk")
-    for pattern in seen.splitter.then if seen.splitter else ():
-        made.row("then", f"by the pattern {_short(shown(pattern))}")
-    if form := seen.normalizer.unicode_form:
-        made.row("before that", f"it is brought into the Unicode normal form {form}")
-    taken = "taken whole, even if no merges make it" if seen.whole else "made by merges, as any other text"
-    made.row("a chunk", f"that is a piece is {taken}")
-
-
-def _ranges(lengths: Mapping[int, int]) -> dict[str, int]:
-    """Counts by length, in a few ranges of lengths."""
-    counts: dict[str, int] = {}
-    for low, after in pairwise((*_LENGTHS, max(lengths) + 1)):
-        if inside := [length for length in lengths if low <= length < after]:
-            first, last = min(inside), max(inside)
-            name = str(first) if first == last else f"{first}–{last}"
-            counts[name] = sum(lengths[length] for length in inside)
-    return counts
-
-
-def settings_lines(seen: Inspection, name: str, columns: int = 100, bold: bool = False) -> list[str]:
+def draw_settings(seen: Inspection, on: Canvas, name: str) -> None:
     """Everything that a file records about how the model was trained, and how it cuts and rewrites text."""
-    made = Lines(columns, bold)
-    made.title(shown(name))
+    on.title(shown(name))
     if seen.splitter is not None:
-        made.title("how text is cut: the first of these that matches is a chunk")
+        on.title("how text is cut: the first of these that matches is a chunk")
         for part, meaning in explained(seen.splitter.pattern):
-            made.text(shown(part, spaces=True), "  ", "    ")
+            on.text(shown(part, spaces=True), "  ", "    ")
             if meaning:
-                made.text(meaning, "      ", "      ")
+                on.text(meaning, "      ", "      ")
     for section, title in _SECTIONS.items():
         fields: Mapping[str, Any] | None = getattr(seen.settings, section)
         if fields is not None and seen.alphabet == "bytes" and section == "normalizer":
             fields = {name: value for name, value in fields.items() if value and name != "name"} or None
         if fields is not None:
-            made.title(title)
+            on.title(title)
             if not fields:
-                made.text("nothing is recorded")
+                on.text("nothing is recorded")
             for field, value in fields.items():
-                made.text(f"{field} = {_setting(value)}", "  ", "      ")
+                on.text(f"{field} = {_setting(value)}", "  ", "      ")
                 if phrase := meaning_of(section, field):
-                    made.text(phrase, "      ", "      ")
-    return made.lines
-
-
-def _tokens(tokens: Mapping[str, int]) -> str:
-    return listed([f"{shown(token)} {id}" for token, id in tokens.items()], _MOST_TOKENS) or "no tokens"
-
-
-def _short(text: str, most: int = 100) -> str:
-    return text if len(text) <= most else f"{text[:most]}{MORE}"
+                    on.text(phrase, "      ", "      ")
 
 
 def _setting(value: Any) -> str:
@@ -188,7 +61,7 @@ def _setting(value: Any) -> str:
         text = listed([shown(str(item)) for item in value])
     else:
         text = shown(f"'{value}'" if isinstance(value, str) else str(value))
-    return _short(text, _MOST_CHARACTERS)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}{MORE}"
 
 
 def built_lines(piece: Built, columns: int = 100, bold: bool = False, spaces: bool = False) -> list[str]:

@@ -13,7 +13,7 @@ from cpbpe.cli import main
 from cpbpe.text.drawn import width
 from cpbpe.tools.vocabulary_file import read_json, read_tsv, rows
 from tests.support import processes, zoo
-from tests.support.drawings import without_colours
+from tests.support.drawings import WholePage, without_colours
 
 
 @pytest.fixture
@@ -53,7 +53,15 @@ def test_the_page(folder: Path) -> None:
     assert run(".") == text.replace("m.model", ".", 1)  # the folder that holds it
     narrow = run("m.model", COLUMNS="60")
     assert max(map(width, narrow.split("\n"))) <= 60
+    run("m.model", "--out", "m.html")
+    page = WholePage(Path("m.html").read_text(encoding="utf-8"))
+    assert page.title == "m.model"
+    assert "every text comes back from its ids" in page.text
+    run("m.model", "--settings", "--out", "settings.html")
+    assert "vocab_size = 700" in WholePage(Path("settings.html").read_text(encoding="utf-8")).text
     seen = cpbpe.load("m.model").inspect(sample="Hi")
+    run("m.model", "--sample", "Hi", "--out", "m.json")
+    assert json.loads(Path("m.json").read_text(encoding="utf-8")) == seen.to_dict()
     assert json.loads(run("m.model", "--json", "--sample", "Hi")) == seen.to_dict()
     assert json.loads(run("m.model", "--json", "--settings")) == seen.to_dict()["settings"]
 
@@ -171,6 +179,7 @@ def test_a_full_disk(folder: Path) -> None:
         (["m.model", "--piece", "a", "--search", "a"], 2, "--piece and --search exclude each other"),
         (["m.model", "--id", "9999"], 1, "there is no piece with the id 9999; ids go from 0 to 699"),
         (["m.model", "--export", "csv"], 2, "'csv' is not one of tsv, json"),
+        (["m.model", "--id", "3", "-o", "x.html"], 2, "--id is not written as a page; name another file"),
         (["m.model", "--id", "3", "--sample", "a"], 2, "--sample means nothing with --id; leave it out"),
         (["m.model", "--out", "m.model"], 1, "would be replaced"),
         (

@@ -28,6 +28,7 @@ def trained() -> cpbpe.Report:
 
 
 REPORTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "inspect": (lambda: hostile().inspect(), "a model"),
     "lint": (lambda: hostile().lint(), "what is wrong with the model"),
     "diff": (lambda: cpbpe.diff(hostile(), hostile().with_special_tokens([f"{EVIL}!"])), "what is different"),
     "compare": (

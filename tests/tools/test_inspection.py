@@ -10,8 +10,7 @@ from cpbpe.model.formats import model_pb2, sentencepiece
 from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
 from cpbpe.text.drawn import Lines, fitted, shown, width
 from cpbpe.text.scripts import script
-from cpbpe.tools.reports import inspection_lines as page
-from cpbpe.tools.reports import meaning_of, settings_lines
+from cpbpe.tools.reports import draw_settings, meaning_of
 from tests.bytes.models import model
 from tests.support import zoo
 from tests.support.tokenizers import make
@@ -23,6 +22,18 @@ MODELS = [
     *zoo.OTHERS,
 ]
 TEXTS = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
+
+
+def page(seen: cpbpe.Inspection, name: str, columns: int = 100, drawing: str = "") -> list[str]:
+    on = Lines(columns)
+    seen.draw(on, name, drawing=drawing.splitlines())
+    return on.lines
+
+
+def settings_lines(seen: cpbpe.Inspection, name: str, columns: int = 100) -> list[str]:
+    on = Lines(columns)
+    draw_settings(seen, on, name)
+    return on.lines
 
 
 def spec_of(*texts: str | bytes, type: PieceType = PieceType.NORMAL) -> ModelSpec:
