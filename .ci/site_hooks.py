@@ -16,6 +16,8 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import cpbpe
+from cpbpe.cli.quickstart import TEXT, sample
+from cpbpe.cli.view import SAMPLE
 from cpbpe.view import static_page
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +25,11 @@ AT_ROOT = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "
 """The pages at the root of the repository, and their names on the site. README.md is the front page."""
 LINK = re.compile(r'(\]\(|src="|srcset=")(?!https?:|#|mailto:)([^)"#]+)')
 _sources: set[str] = set()
+
+
+def _play() -> str:
+    """The page of `cpbpe view`, with a model of our own, so that there is something to see at once."""
+    return static_page({SAMPLE: sample().tokenizer}, TEXT)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -34,7 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
         content = _relinked((ROOT / name).read_text(encoding="utf-8"), "", page)
         files.append(File.generated(config, page, content=content))
     files.append(File.generated(config, "api.md", content="".join(_reference())))
-    files.append(File.generated(config, "play/index.html", content=static_page()))
+    files.append(File.generated(config, "play/index.html", content=_play()))
     pages = [file for file in files if file.src_uri.endswith(".md")]
     for page in pages:
         if page.src_uri.startswith("learn/"):
