@@ -209,7 +209,7 @@ def why(node: Node, one: cpbpe.Tokenizer, other: cpbpe.Tokenizer, text: str, **o
         [part["name"] if isinstance(part, dict) else part for part in parts] for parts in answer["sentences"]
     ]
     marks = [
-        side["steps"][side["marked"] - 1]["made"][0] if side["marked"] else b"" for side in answer["sides"]
+        b"".join(side["steps"][step - 1]["made"][0] for step in side["marked"]) for side in answer["sides"]
     ]
     return " ".join(map(sentence, said)), *marks
 

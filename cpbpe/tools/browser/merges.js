@@ -23,10 +23,11 @@ view.saidAloud = (parts) =>
 
 // --- Trees -----------------------------------------------------------------------------------------------------------
 
-// A symbol above those that it was made of. `marked`: the number of the step that is highlighted.
-view.node = (model, { symbol, parts, step }, marked) => {
-  const id = model.find(symbol);
-  const label = view.element('span', step && step === marked ? 'label chosen' : 'label', null, view.symbol(symbol));
+// A symbol above those that it was made of. `marked`: the numbers of the steps that are highlighted.
+view.node = (model, { symbol, parts, step }, marked = []) => {
+  const text = cpbpe.text(symbol);
+  const id = model.find(symbol) ?? model.special.get(text) ?? model.plain.get(text) ?? null;
+  const label = view.element('span', marked.includes(step) ? 'label chosen' : 'label', null, view.symbol(symbol));
   const facts = id === null ? 'not a piece' : step ? `${id} · ${view.score(model, id)}` : `id ${id}`;
   label.append(view.element('span', 'quiet', null, facts));
   if (step) label.append(view.element('span', 'quiet', null, `step ${step}`));
@@ -76,7 +77,7 @@ view.openWhy = (begin, end) => {
     const title = view.element('h3', '', null, view.element('bdi', '', null, model.name));
     const list = view.element('ol', 'steps');
     steps.forEach((step, at) => {
-      const row = view.element('li', at + 1 === marked ? 'marked' : '', null);
+      const row = view.element('li', marked.includes(at + 1) ? 'marked' : '', null);
       row.append(...view.sentence(cpbpe.explained(model, step)));
       list.append(row);
     });
@@ -234,7 +235,7 @@ view.Replay = class {
       rows: () => this.rows(),
       trees: () => {
         const roots = cpbpe.forest({ begin, steps: steps.slice(0, place) });
-        return roots.map((root) => view.node(this.model, root, place));
+        return roots.map((root) => view.node(this.model, root, place ? [place] : []));
       },
     }[view.by('drawn').value]();
     if (view.by('drawn').value === 'trees') view.plant(list, drawn);

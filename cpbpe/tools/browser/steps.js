@@ -615,9 +615,9 @@
   };
 
   // Why models cut a span of a text differently. The answer: the part of the text that was compared, from one common
-  // border to another; what each model does there (`sides`), with the trees that come out (`roots`) and the number of
-  // the step that shows the difference (`marked`, 0 if none does); and for each model that cuts otherwise than the
-  // first, a sentence that says why.
+  // border to another; what each model does there (`sides`), with the trees that come out (`roots`) and the numbers of
+  // the steps that show a difference (`marked`); and for each model that cuts otherwise than the first, a sentence that
+  // says why.
   cpbpe.why = (models, text, begin, end, options = {}) => {
     const answers = models.map((model) => cpbpe.tokens(model, text, options));
     const part = commonPart(models, answers, answers[0].counts.characters, begin, end);
@@ -628,7 +628,7 @@
     }
     const sides = models.map((model, at) => sideOf(model, answers[at], text, part, options));
     const differences = sides.slice(1).map((other) => differenceOf([sides[0], other])).filter(Boolean);
-    const marked = (side) => differences.map(({ marks }) => marks.get(side)).find(Boolean) ?? 0;
+    const marked = (side) => differences.map(({ marks }) => marks.get(side)).filter(Boolean);
     return {
       begin: part[0],
       end: part[1],
