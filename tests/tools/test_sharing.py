@@ -238,14 +238,16 @@ def test_columns_scroll_together(two: str, opened: Opener) -> None:
     page = opened(two)
     typed(page, "".join(f"line {number} of the text\n" for number in range(2000)))
     page.locator(".tokens").first.evaluate("list => list.scrollTo(0, list.scrollHeight / 2)")
-    page.wait_for_timeout(300)
-    tops = page.locator(".tokens").evaluate_all(
-        """all => all.map((list) => {
-          const { top } = list.getBoundingClientRect();
-          const isSeen = (one) => one.getBoundingClientRect().top >= top;
-          const seen = [...list.querySelectorAll('.token')].find(isSeen);
-          return Number(seen.closest('.block').textContent.match(/line.(\\d+)/)[1]);
-        })"""
-    )
-    assert tops[0] > 500
-    assert abs(tops[0] - tops[1]) < 30
+    seen = """(list) => {
+      const { top, bottom } = list.getBoundingClientRect();
+      const place = (one) => one.getBoundingClientRect().top;
+      const isSeen = (one) => place(one) >= top && place(one) < bottom;
+      const first = [...list.querySelectorAll('.token')].find(isSeen);
+      return first ? Number(first.closest('.block').textContent.match(/line.(\\d+)/)[1]) : 0;
+    }"""
+    lists = "[...document.querySelectorAll('.tokens')].slice(0, 2)"
+    until(page, f"{lists}.every({seen})")
+    page.wait_for_timeout(100)
+    one, other = page.evaluate(f"() => {lists}.map({seen})")
+    assert one > 500
+    assert abs(one - other) < 30

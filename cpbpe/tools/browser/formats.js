@@ -198,7 +198,7 @@
 
   const readRanks = (bytes, pattern) => {
     // 1. How texts are cut.
-    const [usual = null, special = new Map(), [first, last] = ['<s>', GPT]] = KNOWN[sha256(bytes)] ?? [];
+    const [usual = null, special = new Map(), [first, last] = ['<s>', GPT]] = KNOWN[cpbpe.sha256(bytes)] ?? [];
     const chosen = pattern ?? usual;
     if (chosen === null) {
       const error = new Error('a file of ranks (.tiktoken) does not say how texts are cut; choose a pattern');
@@ -238,7 +238,7 @@
   };
 
   // SHA-256, because pages that are opened from some addresses may not use the browser's own.
-  const sha256 = (bytes) => {
+  cpbpe.sha256 = (bytes) => {
     const primes = between(2, 311).filter((one, _, all) => all.every((other) => other >= one || one % other));
     const fraction = (number) => Math.floor((number % 1) * 2 ** 32);
     const state = primes.slice(0, 8).map((prime) => fraction(prime ** 0.5));

@@ -5,7 +5,6 @@ const COLUMNS = 4; // models side by side
 const AT_ONCE = 5000; // characters; a longer text is encoded only when typing pauses
 const LARGEST = 2000000; // bytes of a text
 const ANNOUNCED = 1000; // milliseconds without a change, after which screen readers hear the count
-const BEHAVIOUR = 1; // as in cpbpe/tokenizer/identity.py
 const EXAMPLES = {
   English: 'It was unbelievably quiet: the baker’s children had gone, and nobody had noticed.',
   code: 'def area(radius: float) -> float:\n    """The area of a circle."""\n    return 3.14159 * radius ** 2\n',
@@ -279,7 +278,7 @@ const read = async (name, bytes) => {
 const loaded = async (name, bytes) => {
   const { file, notes } = await read(name, bytes);
   const made = Object.assign(new cpbpe.Model(file, name), { notes });
-  const key = await view.fingerprint(made.file, BEHAVIOUR) || name;
+  const key = await view.fingerprint(file);
   const same = view.models.find((one) => one.key === key);
   if (same) {
     made.close();
