@@ -114,7 +114,7 @@ def test_it_plays_and_can_be_cancelled(address: str, opened: Opener, tmp_path: P
     until(page, "document.querySelector('#train-problem').textContent.includes('nothing to train on')")
     page.fill("[data-option=character_coverage]", "0.5")
     page.click("#train-start")
-    assert page.inner_text("#train-problem") == "coverage of characters: from 0.98 to 1."
+    assert page.inner_text("#train-problem") == "coverage of characters: a number from 0.98 to 1."
     page.fill("[data-option=character_coverage]", "1")
     page.fill("#train-text", "a few words")
     page.fill("[data-option=vocab_size]", "260")

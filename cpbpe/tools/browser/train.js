@@ -3,85 +3,40 @@
 // `cpbpe.train` writes, and how it came about. Nothing here knows the page.
 
 {
-  // --- Fields of Protocol Buffers ------------------------------------------------------------------------------------
-
-  const [PIECES, TRAINER, NORMALIZER, BYTE_LEVEL] = [1, 2, 3, 41703]; // of a .model file
+  const [PIECES, TRAINER, NORMALIZER, BYTE_LEVEL] = [1, 2, 3, 41703]; // the fields of a .model file
   const [NORMAL, CONTROL, BYTE] = [1, 3, 6]; // types of pieces
-  const WIRE = { int: 0, bool: 0, bytes: 2, float: 5 };
-
-  const { join } = cpbpe;
-
-  const integer = (number) => {
-    const made = [];
-    let rest = number;
-    for (; rest > 127; rest = Math.floor(rest / 128)) made.push((rest % 128) | 128);
-    return [...made, rest];
-  };
-
-  const field = (number, kind, value) => {
-    const tag = integer(8 * number + WIRE[kind]);
-    if (kind === 'bytes') return join([tag, integer(value.length), value]);
-    return join([tag, kind === 'float' ? new Uint8Array(Float32Array.of(value).buffer) : integer(Number(value))]);
-  };
-
-  // The fields of a message: the number of each, all its bytes, and the bytes of its value.
-  const fields = (message) => {
-    const found = [];
-    let at = 0;
-    const read = () => {
-      let [number, unit] = [0, 1];
-      do {
-        number += (message[at] & 127) * unit;
-        unit *= 128;
-        at += 1;
-      } while (message[at - 1] > 127);
-      return number;
-    };
-    while (at < message.length) {
-      const begin = at;
-      const tag = read();
-      let value = at;
-      if (tag % 8 === WIRE.int) read();
-      else if (tag % 8 === WIRE.float) at += 4;
-      else {
-        const length = read();
-        value = at;
-        at += length;
-      }
-      found.push({ number: Math.floor(tag / 8), all: message.subarray(begin, at), value: message.subarray(value, at) });
-    }
-    return found;
-  };
-
+  const { join, fields } = cpbpe;
   const valueOf = (message, number) => fields(message).find((one) => one.number === number)?.value;
 
   // --- Options -------------------------------------------------------------------------------------------------------
 
-  // The options that a model file records: where, with which number, and the value that is not written, because it is
-  // sentencepiece's default. The vocabulary size is always written.
+  // The options that a model file records: in which message, as which field, and the value that is not written, because
+  // it is sentencepiece's default. The vocabulary size is always written.
   const RECORDED = {
-    vocab_size: [TRAINER, 4, 'int', null],
-    character_coverage: [TRAINER, 10, 'float', 0.9995],
-    max_sentence_length: [TRAINER, 18, 'int', 4192],
-    split_by_whitespace: [TRAINER, 22, 'bool', true],
-    split_digits: [TRAINER, 25, 'bool', false],
-    allow_whitespace_only_pieces: [TRAINER, 26, 'bool', false],
-    byte_fallback: [TRAINER, 35, 'bool', false],
-    add_dummy_prefix: [NORMALIZER, 3, 'bool', true],
-    remove_extra_whitespaces: [NORMALIZER, 4, 'bool', true],
+    vocab_size: [TRAINER, 4, null],
+    character_coverage: [TRAINER, 10, 0.9995],
+    max_sentence_length: [TRAINER, 18, 4192],
+    split_by_whitespace: [TRAINER, 22, true],
+    split_digits: [TRAINER, 25, false],
+    allow_whitespace_only_pieces: [TRAINER, 26, false],
+    byte_fallback: [TRAINER, 35, false],
+    add_dummy_prefix: [NORMALIZER, 3, true],
+    remove_extra_whitespaces: [NORMALIZER, 4, true],
   };
   const NO_LIMIT = 2 ** 30; // what a file records of a sentence length of 0
 
-  // The fields of a message with the options that it records.
+  // The fields of a message, with the options that it records.
   const recording = (message, place, options) => {
     const kept = new Map(fields(message).map(({ number, all }) => [number, all]));
-    for (const [name, [where, number, kind, usual]] of Object.entries(RECORDED)) {
+    for (const [name, [where, number, usual]] of Object.entries(RECORDED)) {
       if (where !== place) continue;
-      const value = name === 'max_sentence_length' ? options[name] || NO_LIMIT : options[name];
+      let value = options[name];
+      if (name === 'max_sentence_length') value ||= NO_LIMIT;
+      const written = name === 'character_coverage' ? Float32Array.of(value) : value;
       if (value === usual) kept.delete(number);
-      else kept.set(number, field(number, kind, value));
+      else kept.set(number, cpbpe.message([[number, written]]));
     }
-    return join([...kept].sort(([one], [other]) => one - other).map(([, all]) => all));
+    return [...kept].sort(([one], [other]) => one - other).map(([, all]) => all);
   };
 
   // What does not come from the text: the pieces and the settings of a model, read from the file of one that has no other
@@ -90,8 +45,7 @@
     const all = fields(file);
     const byteLevel = all.find(({ number }) => number === BYTE_LEVEL)?.value;
     const pieces = all.filter(({ number }) => number === PIECES).map(({ value }) => {
-      const type = valueOf(value, 3)?.[0] ?? NORMAL;
-      return { text: valueOf(value, 1), type };
+      return { text: valueOf(value, 1), type: valueOf(value, 3) ?? NORMAL };
     });
     return {
       isByteLevel: Boolean(byteLevel),
@@ -257,18 +211,17 @@
       // 2. Scores fall from 0, or from -0, as sentencepiece has it.
       let rank = 0;
       const score = () => (isByteLevel ? 0 : -0) - rank++;
-      const messages = rows.map(({ text, type }) => {
-        const parts = [field(1, 'bytes', text), field(2, 'float', type === NORMAL ? score() : 0)];
-        if (type !== NORMAL) parts.push(field(3, 'int', type));
-        return field(PIECES, 'bytes', join(parts));
+      const written = rows.map(({ text, type }) => {
+        const piece = [[1, text], [2, Float32Array.of(type === NORMAL ? score() : 0)]];
+        return [PIECES, type === NORMAL ? piece : [...piece, [3, type]]];
       });
       // 3. Settings.
       const options = { ...this.options, vocab_size: this.size(merges) };
       const settings = others.map(({ number, all, value }) => {
         if (isByteLevel || (number !== TRAINER && number !== NORMALIZER)) return all;
-        return field(number, 'bytes', recording(value, number, options));
+        return [number, recording(value, number, options)];
       });
-      return join([...messages, ...settings]);
+      return cpbpe.message([...written, ...settings]);
     }
 
     // --- A text at every size ----------------------------------------------------------------------------------------

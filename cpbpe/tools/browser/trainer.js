@@ -99,7 +99,8 @@
     for (const input of view.by('train').querySelectorAll('input[data-option]')) {
       if (input.closest('[hidden]') || input.checkValidity()) continue;
       const name = input.labels[0].textContent.trim();
-      return `${name}: from ${input.min} to ${view.number(Number(input.max))}.`;
+      const kind = input.step === 'any' ? 'a number' : 'a whole number';
+      return `${name}: ${kind} from ${input.min} to ${view.number(Number(input.max))}.`;
     }
     return '';
   };
