@@ -55,7 +55,7 @@ def test_the_vocabulary_grows(address: str, opened: Opener, tmp_path: Path) -> N
         smaller = cpbpe.train(file, vocab_size=size).tokenizer
         pieces = smaller.encode_pieces("the lighthouse keeper, 1987")
         assert sample(page) == [piece.replace("▁", " ") for piece in pieces]
-        assert page.inner_text("#train-count") == f"{len(pieces)} tokens of the sample"
+        assert page.inner_text("#train-count") == f"{len(pieces)} tokens in the text above"
         assert page.inner_text("#train-size").startswith(f"{size} pieces · ")
     # 2. The merge, and what it was chosen from.
     at(page, 1)

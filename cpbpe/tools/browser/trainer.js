@@ -16,7 +16,7 @@
   };
 
   const by = (id) => view.by(`train-${id}`);
-  const state = { corpus: null, worker: null, trained: null, model: null, text: '', units: [], shown: -1, frame: 0 };
+  const state = { corpus: null, worker: null, trained: null, model: null, text: '', sample: '', units: [], shown: -1, frame: 0 };
 
   // --- The worker ----------------------------------------------------------------------------------------------------
 
@@ -167,6 +167,7 @@
     takeSample();
     drawCurve();
     go(state.trained.merges);
+    view.by('trained').scrollIntoView({ block: 'nearest' });
   };
 
   // --- The growth of the vocabulary ----------------------------------------------------------------------------------
@@ -292,6 +293,8 @@
   const takeSample = () => {
     const text = state.text || cpbpe.text(corpusNow().bytes.subarray(0, 4 * SAMPLE));
     const characters = Array.from(text).slice(0, SAMPLE);
+    const part = characters.length < text.length ? `the first ${view.number(SAMPLE)} characters of ` : '';
+    state.sample = state.text ? `${part}the text above` : 'the beginning of the training text';
     state.units = state.trained.units(state.model, characters.join(''));
     state.shown = -1;
   };
@@ -303,7 +306,7 @@
       if (until > merges) tokens.push([bytes]);
       else tokens[tokens.length - 1].push(bytes);
     }
-    by('count').textContent = `${view.count(tokens.length, 'token')} of the sample`;
+    by('count').textContent = `${view.count(tokens.length, 'token')} in ${state.sample}`;
     if (tokens.length === state.shown) return;
     state.shown = tokens.length;
     // 2. The colour goes by the first unit of a token, so that a merge changes no colour but that of its right part.
@@ -354,7 +357,7 @@
       text(LEFT - 5, HEIGHT - BOTTOM, 'end', '0'),
       text(LEFT, HEIGHT - 6, 'start', '0 merges'),
       text(WIDTH - 8, HEIGHT - 6, 'end', view.number(trained.merges)),
-      text(LEFT + 8, TOP + 5, 'start', 'tokens per byte'),
+      text(WIDTH - 8, TOP + 5, 'end', 'tokens per byte'),
     );
   };
 
@@ -393,16 +396,15 @@
   on('open', 'click', () => by('file').click());
   on('file', 'change', () => by('file').files.length && openFile(by('file').files[0]));
   // A file that is dropped here is a text to train on, whatever it is elsewhere.
-  on('drop', 'dragover', (event) => {
-    event.preventDefault();
-    event.stopPropagation();
-  });
-  on('drop', 'drop', (event) => {
-    if (!event.dataTransfer.files.length) return;
-    event.preventDefault();
-    event.stopPropagation();
-    openFile(event.dataTransfer.files[0]);
-  });
+  for (const [name, isOver] of [['dragover', true], ['dragleave', false], ['drop', false]]) {
+    on('drop', name, (event) => {
+      if (!event.dataTransfer.types.includes('Files')) return;
+      event.preventDefault();
+      if (name !== 'dragleave') event.stopPropagation();
+      by('drop').classList.toggle('over', isOver);
+      if (name === 'drop') openFile(event.dataTransfer.files[0]);
+    });
+  }
   on('kind', 'change', showOptions);
   on('start', 'click', train);
   on('cancel', 'click', () => end('Cancelled.'));
@@ -416,6 +418,10 @@
   on('curve', 'pointerdown', goToPointer);
   on('curve', 'pointermove', (event) => event.buttons && goToPointer(event));
   on('download', 'click', download);
-  on('use', 'click', () => view.addModel(name(), state.trained.file(step())));
+  on('use', 'click', () => {
+    view.addModel(name(), state.trained.file(step()));
+    by('status').textContent = `${name()} is a column of the page.`;
+    view.flash(by('status').textContent);
+  });
   showOptions();
 }
