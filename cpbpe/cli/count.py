@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -108,7 +107,5 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({"words": len(counts), "out": arguments.out, "reading": asdict(counts.reading)}))
     elif not arguments.quiet:
         words, written = f"{len(counts):,} distinct", f"{arguments.out}{replaced}"
-        print_report(
-            [*counts.reading.lines(sys.maxsize), f"words         {words}", f"written       {written}"]
-        )
+        print_report([*counts.reading.lines(), f"words         {words}", f"written       {written}"])
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from cpbpe.reference.training_values import EXAMPLES
 from cpbpe.spelling import counted, sized, spelled
 from cpbpe.text.drawn import Lines, quoted, shown
-from cpbpe.text.pages import Canvas, Drawn, Page
+from cpbpe.text.pages import Canvas, Drawn
 from cpbpe.training.curve import Curve, draw_curve
 
 REASONS = {
@@ -129,11 +129,9 @@ class Reading:
             by_line=self.by_line and other.by_line,
         )
 
-    def lines(self, columns: int = 100) -> list[str]:
-        """The part of the report about reading, for a terminal of this width."""
-        on = Lines(columns)
-        _draw_rows(self.rows(), on)
-        return on.lines
+    def lines(self) -> Iterator[str]:
+        """The part of the report about reading, for people."""
+        return map(_line, self.rows())
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """The same as labels and texts."""
@@ -283,14 +281,17 @@ class Report(Drawn):
 
     def draw(self, on: Canvas) -> None:
         """Draw the report; as a page, with the curve."""
-        if isinstance(on, Page):
-            on.title("What training did")
-        _draw_rows(_rows(self), on)
-        if isinstance(on, Page) and self.curve is not None and len(self.curve) > 1:
+        if isinstance(on, Lines):
+            on.labelled(map(_line, _rows(self)))
+            return
+        on.title("What training did")
+        for label, text in _rows(self):
+            on.row(label, text)
+        if self.curve is not None and len(self.curve) > 1:
             draw_curve(self.curve, on)
 
     def __str__(self) -> str:
-        return "\n".join(self.lines(sys.maxsize))  # (Whoever prints it may not have a terminal.)
+        return "\n".join(map(_line, _rows(self)))
 
     def __repr__(self) -> str:
         return (
@@ -299,13 +300,9 @@ class Report(Drawn):
         )
 
 
-def _draw_rows(rows: Iterable[tuple[str, str]], on: Canvas) -> None:
-    """Draw labels with their texts; in a terminal without indentation, as all that training prints."""
-    for label, text in rows:
-        if isinstance(on, Page):
-            on.row(label, text)
-        else:
-            on.text(text, f"{label:<14}", " " * 14)
+def _line(row: tuple[str, str]) -> str:
+    label, text = row
+    return f"{label:<14}{text}"
 
 
 def _rows(report: Report) -> Iterator[tuple[str, str]]:
