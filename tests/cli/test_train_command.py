@@ -219,7 +219,7 @@ def test_every_option_has_a_flag() -> None:
         (["normalize", "Hello"], 2, "for Python, where cpbpe.load('my.model') has methods"),
         (["version"], 2, "there is no command 'version'; did you mean '--version'?"),
         (["-v"], 0, ""),
-        (["learn", "corpus.txt"], 2, "did you mean 'train'?"),
+        (["fit", "corpus.txt"], 2, "did you mean 'train'?"),
         (["tour"], 2, "did you mean 'quickstart'?"),
         (
             ["convert", "tokenizer.json"],
