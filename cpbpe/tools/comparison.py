@@ -192,7 +192,7 @@ class Comparison(Drawn):
             on.title(title)
             on.table(rows)
         # 2. The models.
-        legend = f": {SYMBOLS['best']} is the best number of a row, {SYMBOLS['worst']} the worst"
+        legend = f": {SYMBOLS['best']} marks the best number, {SYMBOLS['worst']} the worst"
         on.title(f"Models{legend if len(names) > 1 else ''}")
         speeds = [model.megabytes_per_second for model in self.models]
         on.table(_models(self), {(1 + place, 3): tone for place, tone in _toned(speeds, ".3g", MORE).items()})
