@@ -74,6 +74,7 @@ TEMPLATES = {
 }
 REAL = ("mistral_instruct_tokenizer_240323.model.v3", "mistral_instruct_tokenizer_241114.model.v7")
 PARTS = ("hello", "\n", " ", "</think>", "🦙", "[INST]", "\x1f", "\u3000", "</s>", "{{ x }}", "0")
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 ALWAYS_ANSWERED = ("turns", "a system of its own")
 
 
@@ -221,6 +222,20 @@ def test_ids(make: Any) -> None:
 
 
 # --- The panel ------------------------------------------------------------------------------------
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_how_it_looks(scheme: str, opened: Opener, tmp_path: Path) -> None:
+    """Everything can be read (WCAG, AA), and fits on a phone."""
+    address = stored(tmp_path, {"a": llama()})
+    page = opened(address, color_scheme=scheme, viewport={"width": 360, "height": 740})
+    page.click("#chat summary")
+    until(page, "document.querySelector('#chat-tokens .special')")
+    assert page.evaluate(CONTRAST)["low"] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    nameless = "all => all.filter((one) => !(one.getAttribute('aria-label') || one.labels?.length)).length"
+    assert page.locator("#chat-form :is(select, textarea, input)").evaluate_all(nameless) == 0
 
 
 @in_browser
