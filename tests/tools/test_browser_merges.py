@@ -39,6 +39,7 @@ def test_replay(which: int, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> N
     # Pieces in the reason are elements of their own, and so are what a screen reader hears.
     assert page.locator("#why .symbol").count() >= 1
     assert page.inner_text("#heard").startswith(f"Step {steps} of {steps}: ")
+    assert " become " in page.inner_text("#heard")
     page.select_option("#drawn", "trees")
     assert page.locator("#symbols > .node").count() == len(ids)
     assert page.locator("#symbols .label.chosen").inner_text().endswith(f"step {steps}")

@@ -107,14 +107,14 @@ def test_what_steps_say(node: Node) -> None:
     pieces += [cpbpe.Piece(letter.encode(), -9) for letter in "abrx"]
     toy = cpbpe.Tokenizer.from_spec(cpbpe.ModelSpec(cpbpe.Pieces.of(pieces)))
     assert said(toy, "abra!") == [
-        "[a] + [b] = [ab]: score 0, the highest. Next: [ra] -1.",
-        "[r] + [a] = [ra]: score -1, and no other pair can merge.",
-        "[ab] + [ra] = [abra]: score -2, and no other pair can merge.",
+        "[a] + [b] → [ab]: score 0, the highest. Next: [ra] -1.",
+        "[r] + [a] → [ra]: score -1, and no other pair can merge.",
+        "[ab] + [ra] → [abra]: score -2, and no other pair can merge.",
         "[!] is not a piece; it becomes [<unk>].",
     ]
     assert said(toy, "xaxa") == [
-        "[x] + [a] = [xa]: score -1, the highest and leftmost. Next: [xa] -1.",
-        "[x] + [a] = [xa]: score -1, and no other pair can merge.",
+        "[x] + [a] → [xa]: score -1, the highest and leftmost. Next: [xa] -1.",
+        "[x] + [a] → [xa]: score -1, and no other pair can merge.",
         "[xa] is UNUSED, and taken apart again: [x][a].",
         "[xa] is UNUSED, and taken apart again: [x][a].",
     ]
@@ -123,7 +123,7 @@ def test_what_steps_say(node: Node) -> None:
     byte_level = cpbpe.Tokenizer.from_spec(spec_of(ranks, PATTERNS["gpt2"]))
     assert said(byte_level, "hell he")[:2] == [
         "The chunk [hell] is a piece, so it is taken whole.",
-        "[h] + [e] = [he]: rank 256, the lowest. Next: [ h] 257.",
+        "[h] + [e] → [he]: rank 256, the lowest. Next: [ h] 257.",
     ]
 
 

@@ -17,10 +17,6 @@ view.sentence = (parts) =>
     return part.name === undefined ? view.symbol(part, 'symbol') : view.element('bdi', 'model-name', null, part.name);
   });
 
-// The same for screen readers.
-view.saidAloud = (parts) =>
-  parts.map((part) => (typeof part === 'string' ? part : view.spoken(cpbpe.text(part)))).join('');
-
 // --- Trees -----------------------------------------------------------------------------------------------------------
 
 // A symbol above those that it was made of. `marked`: the numbers of the steps that are highlighted.
@@ -211,9 +207,12 @@ view.Replay = class {
     return cpbpe.explained(this.model, this.answer.steps[place - 1]);
   }
 
+  // What a screen reader says of this step.
   said() {
     if (!this.place) return 'The beginning';
-    return `Step ${this.place} of ${this.last}: ${view.saidAloud(this.why(this.place))}`;
+    const { old, made } = this.answer.steps[this.place - 1];
+    const [before, after] = [old, made].map((some) => some.map((symbol) => view.spoken(cpbpe.text(symbol))).join(' and '));
+    return `Step ${this.place} of ${this.last}: ${before} ${old.length > 1 ? 'become' : 'becomes'} ${after}`;
   }
 
   draw() {

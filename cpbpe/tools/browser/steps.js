@@ -218,7 +218,7 @@
     if (kind === 'split') return sentence`${old} is UNUSED, and taken apart again: ${made}.`;
     if (kind === 'unknown') return sentence`${old} is not a piece; it becomes ${made}.`;
     const best = model.isByteLevel ? 'lowest' : 'highest';
-    const about = sentence`${[old[0]]} + ${[old[1]]} = ${made}: ${[cpbpe.measure(model, score)]}`;
+    const about = sentence`${[old[0]]} + ${[old[1]]} → ${made}: ${[cpbpe.measure(model, score)]}`;
     if (!count) return sentence`${about}, and no other pair can merge.`;
     const isTie = others[0].score === score;
     const next = others.flatMap((other, at) => [at ? ', ' : '', other.piece, ` ${amount(model, other.score)}`]);
