@@ -274,6 +274,9 @@ def test_what_is_refused_differs(name: str) -> None:
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
 
+DOUBLE = {"type": "Replace", "pattern": {"Regex": r"\A▁"}, "content": "▁▁"}
+
+
 def with_normalizer(step: Json) -> Json:
     return {**llama(), "normalizer": step}
 
@@ -284,6 +287,13 @@ def with_template(single: str, id: int = 1) -> Json:
 
 
 CANNOT: dict[str, tuple[Callable[[], Json], str]] = {
+    "a prefix twice": (
+        lambda: {
+            **metaspace("always", True),
+            "normalizer": {"type": "Sequence", "normalizers": [json_files.PREFIX, json_files.ESCAPE, DOUBLE]},
+        },
+        "its normalizer (before Metaspace) is Prepend, Replace of ",
+    ),
     "byte level": (lambda: {**llama(), "pre_tokenizer": BYTE_LEVEL}, "its normalizer is Prepend, Replace"),
     "byte level in a sequence": (
         lambda: {**llama(), "decoder": {"type": "Sequence", "decoders": [BYTE_LEVEL]}},

@@ -4,6 +4,7 @@ import json
 import random
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +20,13 @@ from tests.formats import test_tekken as tekken
 from tests.formats import test_tokenizer_json_hostile as hostile
 from tests.formats import test_tokenizer_json_mutations as mutations
 from tests.formats import test_tokenizer_json_reading as reading
+from tests.formats import test_tokenizer_json_real as real
 from tests.support import budget, wheels, zoo
 from tests.support import node as nodes
 from tests.support.json_files import dumped
 from tests.support.mutations import mutated
 from tests.support.node import Node
+from tests.support.packages import file_of
 
 pytestmark = pytest.mark.skipif(not nodes.RUNS, reason=f"not there: {', '.join(nodes.MISSING)}")
 
@@ -86,6 +89,18 @@ def test_files_of_mistral(node: Node, name: str) -> None:
 def test_published_models_as_json(node: Node, name: str) -> None:
     spec = Tokenizer.from_bytes(wheels.content(name)).spec
     assert compared(node, {name: registry.JSON.write(spec).data}) == {}
+
+
+@pytest.mark.slow
+def test_published_json(node: Node) -> None:
+    named = {"DeepSeek": byte_level.DEEPSEEK, "Claude": byte_level.CLAUDE, "Llama 2": real.LLAMA}
+    assert compared(node, {name: file_of(*package) for name, package in named.items()}) == {}
+
+
+@pytest.mark.slow
+def test_what_transformers_makes(node: Node, tmp_path: Path) -> None:
+    files = {str(case[1:]): real.by_transformers(tmp_path, *case) for case in real.CASES}
+    assert compared(node, files) == {}
 
 
 def test_ranks_need_a_pattern(node: Node) -> None:

@@ -353,8 +353,8 @@
     [/^minbpe v/, 'a model of minbpe'],
   ];
 
-  // Read a model file of any format: `file` are the bytes of a .model, and `notes` are sentences that say what the library
-  // whose format it is does otherwise. `pattern` is for files that do not say how texts are cut: the name of a
+  // Read a model file of any format: `file` are the bytes of a .model, and `notes` are sentences that say what the
+  // library whose format it is does otherwise. `pattern` is for files that do not say how texts are cut: the name of a
   // published one, a regular expression, or '' for not at all. Without it, the error for such a file has the names, as
   // `patterns`.
   cpbpe.read = (name, bytes, { pattern = null } = {}) => {

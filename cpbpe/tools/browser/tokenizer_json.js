@@ -53,8 +53,8 @@
     return { symbols, last };
   };
 
-  // The merges of a file: each with its two tokens and what they become, and a `rank` for `merged`. Of equal ones the last
-  // counts.
+  // The merges of a file: each with its two tokens and what they become, and a `rank` for `merged`. (Of equal ones the
+  // last counts.)
   const checkedMerges = (merges, vocab, splits) => {
     const list = [];
     const ranks = new Map(); // by the left token, and then by the right one
@@ -204,7 +204,7 @@
     const content = parsed(text);
     // 1. The model.
     const model = member(content, 'model', 'object', '');
-    if (model.type !== 'BPE') wrong(`its model is ${shown(model.type)}, and cpbpe reads BPE models only`);
+    if (model.type !== 'BPE') wrong(`model.type is ${shown(model.type)}, and cpbpe reads BPE models only`);
     for (const [name, kind] of Object.entries(MEMBERS)) member(model, name, kind, 'model', null);
     for (const name of ['continuing_subword_prefix', 'end_of_word_suffix']) {
       if (model[name]) wrong(`model.${name} is ${shown(model[name])}, and pieces of cpbpe have none`);
@@ -309,10 +309,8 @@
     // 1. How texts are rewritten and cut.
     const [cutting, last] = [steps.pre_tokenizer.slice(0, -1), steps.pre_tokenizer.at(-1)];
     if (last?.type !== 'ByteLevel') wrong(`its pre-tokenizer must end with ByteLevel: ${namesOf(steps.pre_tokenizer)}`);
-    const [form = '', ...more] = steps.normalizer.map((step) => step.type);
-    if (more.length || !['', 'NFC', 'NFD', 'NFKC', 'NFKD'].includes(form)) {
-      unknown(`its normalizer is ${namesOf(steps.normalizer)}`);
-    }
+    const form = steps.normalizer.length ? namesOf(steps.normalizer) : '';
+    if (steps.normalizer.length && !['NFC', 'NFD', 'NFKC', 'NFKD'].includes(form)) unknown(`its normalizer is ${form}`);
     const patterns = cutting.map((step) => {
       const isKnown = Object.hasOwn(STEPS, step.type);
       return isKnown ? STEPS[step.type](step) : unknown(`its pre-tokenizer has ${step.type}`);
@@ -413,12 +411,16 @@
     [same([PREPEND, ESCAPING]), [true, 'always']],
     [same([ESCAPING, PREPEND]), [true, 'always']], // the order does not matter
   ]);
+  // Metaspace puts a prefix in front of a text that does not begin with a space; this, before it, of one that does.
+  const DOUBLING = { type: 'Replace', pattern: { Regex: `\\A${SPACE}` }, content: SPACE + SPACE };
 
   const readSteps = (normalizer, cutting) => {
     const cannot = (what, steps) => unknown(`its ${what} is ${namesOf(steps)}, which is not known in this form`);
     const [step, ...more] = cutting;
     const isMetaspace = step?.type === 'Metaspace';
-    const known = NORMALIZERS.get(same(isMetaspace && !normalizer.length ? [ESCAPING] : normalizer));
+    const doubles = isMetaspace && same(normalizer.slice(-1)) === same([DOUBLING]);
+    const before = doubles ? normalizer.slice(0, -1) : normalizer;
+    const known = NORMALIZERS.get(same(isMetaspace && !before.length ? [ESCAPING] : before));
     const [escapes, prefix] = known ?? cannot('normalizer', normalizer);
     if (!isMetaspace) {
       // There are no spaces any more if they are escaped, so it does not matter how texts are cut at them.
@@ -430,6 +432,8 @@
     const isKnown = !more.length && step.replacement === SPACE && ['always', 'first', 'never'].includes(scheme);
     if (!isKnown || !escapes) cannot('pre-tokenizer', cutting);
     const splits = step.split !== false;
+    if (doubles && (prefix || scheme !== 'always')) cannot('normalizer', normalizer);
+    if (doubles) return { escapes, prefix: 'always', splits, doubles };
     if (prefix || scheme === 'never') return { escapes, prefix, splits };
     return { escapes, prefix: 'unless space', splits, isFirst: scheme === 'first' };
   };
@@ -519,13 +523,16 @@
 
   const readCharacters = ({ model, added_tokens: given, padding }, vocab, steps) => {
     // 1. The settings.
-    const { escapes, prefix, splits = false, isFirst = false } = readSteps(steps.normalizer, steps.pre_tokenizer);
+    const cutting = readSteps(steps.normalizer, steps.pre_tokenizer);
+    const { escapes, prefix, splits = false, isFirst = false, doubles = false } = cutting;
     const fallback = member(model, 'byte_fallback', 'flag', 'model', false);
     let unk = member(model, 'unk_token', 'text', 'model', '') || null;
     if (unk === null && fallback && vocab.has('<unk>')) unk = '<unk>';
     const pairs = checkedMerges(member(model, 'merges', 'list', 'model'), vocab, splits);
     const made = new Set(pairs.list.map(([, , joined]) => joined));
     const added = readAdded(given, vocab, { prefix, normalizes: steps.normalizer.length > 0 }, unk, made);
+    const normalized = doubles && [...added.flags].find(([, own]) => own.includes('normalized'));
+    if (normalized) unknown(`text after ${shown(normalized[0])} gets another prefix than a text (normalized)`);
     if (unk !== null && !vocab.has(unk)) wrong(`model.unk_token is ${shown(unk)}, which is no token`);
     if (unk === null && !fallback) unknown('model.unk_token is missing, so unknown characters are left out');
     if (unk !== null && isCharacter(unk)) unknown('its unknown token is a character, which texts may hold');

@@ -452,10 +452,10 @@ def _metaspace(normalizers: list[Json], step: Json) -> Steps:
     # text that begins with a space gets a second one.
     is_doubled = scheme == "always" and normalizers[-1:] == [_DOUBLE]
     rules = _spaces((normalizers[:-1] if is_doubled else normalizers) or [_ESCAPE])
-    if not rules.escape_whitespaces or rules.suffix:
+    if not rules.escape_whitespaces or rules.suffix or (is_doubled and rules.add_dummy_prefix):
         _cannot("normalizer (before Metaspace)", normalizers)
     found = Steps(rules, splits=step.get("split", True) is not False)
-    if is_doubled and not rules.add_dummy_prefix:
+    if is_doubled:
         found.normalizer = replace(rules, add_dummy_prefix=True)
         found.in_two_steps = True
     elif scheme != "never" and not rules.add_dummy_prefix:
