@@ -202,7 +202,7 @@ view.Panel = class {
       'aria-label': `${view.spoken(piece)}, id ${id}${differs ? ', cut differently' : ''}`,
     });
     if (this.mode === 'ids') made.append(String(id));
-    else if (inside ? view.isBytes(this.model, id) : this.model.typeOf(id) === 'BYTE') {
+    else if (inside || this.mode === 'pieces' ? view.isBytes(this.model, id) : this.model.typeOf(id) === 'BYTE') {
       made.classList.add('bytes');
       made.append(view.hex(this.model.outputOf(id)));
     } else if (this.mode === 'pieces' || inside || !text) {
