@@ -56,9 +56,12 @@ class Wheel(bdist_wheel):
         return super().get_tag()
 
     def write_wheelfile(self, wheelfile_base: str, *rest: str) -> None:
-        """Beside it goes what the core was made of, if a release has written that (PEP 770)."""
+        """Beside it goes what the cores were made of, if a release has written that (PEP 770)."""
         super().write_wheelfile(wheelfile_base, *rest)
-        for file in Path("core/python").glob("*.cdx.json") if cores(self.bdist_dir) else ():
+        files = [*Path("core/python").glob("*.cdx.json")] if cores(self.bdist_dir) else []
+        if Path(self.bdist_dir, "cpbpe/tools/browser/engine.wasm").exists():
+            files += Path("core/wasm").glob("*.cdx.json")
+        for file in files:
             folder = Path(wheelfile_base, "sboms")
             folder.mkdir(exist_ok=True)
             shutil.copy(file, folder)

@@ -51,7 +51,9 @@ def checkout(tmp_path: Path) -> Path:
     """The files that packages are made from, where they can be changed. No core is among them."""
     if not (ROOT / "setup.py").exists():
         pytest.skip("there is no checkout")
-    ignored = shutil.ignore_patterns("_core.*.so", "_core.*.pyd", "__pycache__", "target", "*.cdx.json")
+    ignored = shutil.ignore_patterns(
+        "_core.*.so", "_core.*.pyd", "engine.wasm", "__pycache__", "target", "*.cdx.json"
+    )
     for name in SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
@@ -88,7 +90,8 @@ def with_core(checkout: Path) -> None:
     project = checkout / "pyproject.toml"
     project.write_text(project.read_text("utf-8").replace('"py.typed", ', '"py.typed", "*.so", '), "utf-8")
     # What `.ci/dist` writes.
-    (checkout / "core" / "python" / "cpbpe-python.cdx.json").touch()
+    for name in ("python", "wasm"):
+        (checkout / "core" / name / f"cpbpe-{name}.cdx.json").touch()
     (checkout / "LICENSE-crates.txt").touch()
 
 
@@ -113,6 +116,20 @@ def test_a_wheel_with_the_core(checkout: Path) -> None:
     assert not wheel.name.endswith("any.whl")
     ends = {name.partition(".dist-info/")[2] for name in names(wheel)}
     assert {"sboms/cpbpe-python.cdx.json", "licenses/LICENSE", "licenses/LICENSE-crates.txt"} <= ends
+    assert "sboms/cpbpe-wasm.cdx.json" not in ends
+
+
+def test_the_core_of_the_page(checkout: Path) -> None:
+    """If it was compiled, the source distribution has it, and so has every wheel that is built from that."""
+    with_core(checkout)
+    (checkout / "cpbpe" / "tools" / "browser" / "engine.wasm").touch()
+    with tarfile.open(built(SDIST_BUILT, checkout)) as archive:
+        archive.extractall(checkout / "unpacked")
+    [unpacked] = (checkout / "unpacked").iterdir()
+    (unpacked / "cpbpe" / "_core.abi3.so").unlink(missing_ok=True)
+    held = names(built(WHEEL_BUILT, unpacked))
+    assert "cpbpe/tools/browser/engine.wasm" in held
+    assert {name.partition("sboms/")[2] for name in held} == {"", "cpbpe-wasm.cdx.json"}
 
 
 def test_a_core_of_an_earlier_build(checkout: Path) -> None:

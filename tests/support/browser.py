@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.support import node as nodes
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = [
     name
     for name, there in (
         ("chromium", CHROMIUM),
         ("playwright", importlib.util.find_spec("playwright")),
+        ("engine.wasm (.ci/wasm makes it)", nodes.CORE.exists()),
     )
     if not there
 ]
