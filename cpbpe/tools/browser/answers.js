@@ -90,7 +90,7 @@
       ids: model.encode(text, { ...options, alpha, seed: seed + number }).ids,
     }));
 
-  // The ids of the pieces that contain a text, ignoring case, the shortest first. If the text is an id, that comes first.
+  // The ids of the pieces that contain a text, ignoring case, the shortest first. If the text is an id, it comes first.
   cpbpe.search = (model, wanted) => {
     if (!wanted) return [];
     const id = /^#?([0-9]{1,9})$/.exec(wanted.trim())?.[1];

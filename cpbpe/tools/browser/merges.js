@@ -211,8 +211,9 @@ view.Replay = class {
   said() {
     if (!this.place) return 'The beginning';
     const { old, made } = this.answer.steps[this.place - 1];
-    const [before, after] = [old, made].map((some) => some.map((symbol) => view.spoken(cpbpe.text(symbol))).join(' and '));
-    return `Step ${this.place} of ${this.last}: ${before} ${old.length > 1 ? 'become' : 'becomes'} ${after}`;
+    const spoken = (symbols) => symbols.map((symbol) => view.spoken(cpbpe.text(symbol))).join(' and ');
+    const verb = old.length > 1 ? 'become' : 'becomes';
+    return `Step ${this.place} of ${this.last}: ${spoken(old)} ${verb} ${spoken(made)}`;
   }
 
   draw() {

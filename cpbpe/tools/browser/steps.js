@@ -572,7 +572,6 @@
   // side that has one; null if they cut it alike.
   const differenceOf = (sides) => {
     const said = (parts) => ({ parts, marks: new Map() });
-    if (!sides.every((side) => side.isExact)) return said(['What happens here depends on the text around it.']);
     // 1. The text: special tokens, what normalizers made of it, and a space that was put in front or after it.
     const own = (at) => sides[at].special.find((token) => !sides[1 - at].special.includes(token));
     const at = own(0) === undefined ? 1 : 0;
@@ -581,6 +580,7 @@
     if (token !== undefined) {
       return said(sentence`${A} takes ${[cpbpe.utf8(token)]} as a special token; for ${B} it is text.`);
     }
+    if (!sides.every((side) => side.isExact)) return said(['What happens here depends on the text around it.']);
     const has = (where, edge) => sides.map((side, at) => side[where] && edge(side.text) && !edge(sides[1 - at].text));
     const fronts = has('hasFront', (text) => text.startsWith(' '));
     const backs = has('hasBack', (text) => text.endsWith(' '));
