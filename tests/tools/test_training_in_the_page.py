@@ -1,5 +1,6 @@
 """Training in a browser: the vocabulary grows merge by merge, and the model is that of `cpbpe.train`."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.support.browser import Opener, typed, until
 
 pytestmark = pytest.mark.skipif(not browsers.RUNS, reason=f"not there: {', '.join(browsers.MISSING)}")
 
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 TEXT = "\n".join(corpus.lines(400))
 
 
@@ -38,7 +40,7 @@ def sample(page: Any) -> list[str]:
 
 def test_the_vocabulary_grows(address: str, opened: Opener, tmp_path: Path) -> None:
     page = opened(address)
-    typed(page, "the lighthouse keeper, 1987")
+    typed(page, "the lighthouse keeper 🦙, 1987")
     page.click("#train summary")
     trained(page)
     assert page.is_hidden("#train-problem") or not page.inner_text("#train-problem")
@@ -53,8 +55,10 @@ def test_the_vocabulary_grows(address: str, opened: Opener, tmp_path: Path) -> N
         at(page, count)
         size = 700 - merges + count
         smaller = cpbpe.train(file, vocab_size=size).tokenizer
-        pieces = smaller.encode_pieces("the lighthouse keeper, 1987")
-        assert sample(page) == [piece.replace("▁", " ") for piece in pieces]
+        pieces = smaller.encode_pieces("the lighthouse keeper 🦙, 1987")
+        # (The four bytes of the llama are written as such.)
+        shown = [re.sub("<0x(..)>", r"\1", piece).replace("▁", " ") for piece in pieces]
+        assert sample(page) == shown
         assert page.inner_text("#train-count") == f"{len(pieces)} tokens in the text above"
         assert page.inner_text("#train-size").startswith(f"{size} pieces · ")
     # 2. The merge, and what it was chosen from.
@@ -142,3 +146,19 @@ def test_it_plays_and_can_be_cancelled(address: str, opened: Opener, tmp_path: P
     stopped = page.input_value("#train-step")
     page.click("#train-forward")
     assert page.input_value("#train-step") == str(int(stopped) + 1)
+
+
+@pytest.mark.parametrize("scheme", tiers.some(["light", "dark"], ["dark"]))
+def test_how_it_looks(scheme: str, address: str, opened: Opener) -> None:
+    """Enough contrast, a name for every control, and nothing wider than a phone."""
+    page = opened(address, color_scheme=scheme, viewport={"width": 360, "height": 740})
+    typed(page, "a text")
+    page.click("#train summary")
+    trained(page, "low lower lowest été\n" * 30)
+    at(page, 1)
+    found = page.evaluate(CONTRAST)
+    assert found["texts"] > 40
+    assert found["low"] == []
+    controls = page.locator("#train").locator("input:visible, select:visible, textarea:visible")
+    assert all(controls.evaluate_all("all => all.map(one => one.labels.length)"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -118,6 +118,8 @@ def test_trainings(node: Node, seed: int, tmp_path: Path) -> None:
     assert tokens == pytest.approx([curve.tokens[0], curve.tokens[made["merges"]]])
     dropped = [text for text in made["warnings"] if text.startswith("The coverage leaves out")]
     assert bool(dropped) == bool(result.report.rare_characters)
+    returns = [text for text in made["warnings"] if "carriage return" in text]
+    assert bool(returns) == any("carriage return" in text for text in result.report.warnings)
     # 3. Every merge is the best pair of its moment, and the sample has the tokens of the smaller model.
     assert made["wrong"] == []
     assert made["units"] == len(part.tokenizer.encode(sample))

@@ -15,10 +15,12 @@ pub fn put(numbers: &mut Vec<u32>, wide: impl IntoIterator<Item = u64>) {
     numbers.extend(wide.into_iter().flat_map(|number| [number as u32, (number >> 32) as u32]));
 }
 
-/// How many texts there were, and how many bytes they have; then the same of those that were left out, for each reason.
+/// How many texts there were, and how many bytes they have; then the same of those that were left out, for each reason;
+/// and how many of the others are not UTF-8.
 fn put_tallies(tallies: &Tallies, numbers: &mut Vec<u32>) {
     put(numbers, [tallies.sentences, tallies.bytes]);
     tallies.skipped.iter().for_each(|skipped| put(numbers, [skipped.sentences, skipped.bytes]));
+    put(numbers, [tallies.broken]);
 }
 
 /// How many merges there are; where the text of each piece ends; the two symbols of each (characters, or bytes, come
@@ -115,7 +117,7 @@ pub extern "C" fn train(
 }
 
 /// Train a byte-level model on one text. Given are the pattern that cuts it, then the texts that are never pieces, and
-/// the text. The bytes have the ids of `GPT-2`. Of equally frequent pairs, the one that comes first in the text is merged
+/// the text. The bytes have the ids of GPT-2. Of equally frequent pairs, the one that comes first in the text is merged
 /// (`first`), or the one with the smaller ids.
 #[no_mangle]
 pub extern "C" fn train_bytes(merges: usize, max_length: u32, first: bool) -> i32 {

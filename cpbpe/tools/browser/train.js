@@ -39,8 +39,8 @@
     return [...kept].sort(([one], [other]) => one - other).map(([, all]) => all);
   };
 
-  // What does not come from the text: the pieces and the settings of a model, read from the file of one that has no other
-  // pieces. `cpbpe/tools/page.py` makes these files.
+  // What does not come from the text: the pieces and the settings of a model, from the file of one that has learned
+  // nothing. `cpbpe/tools/page.py` makes these files.
   const readBase = (file, options) => {
     const all = fields(file);
     const byteLevel = all.find(({ number }) => number === BYTE_LEVEL)?.value;
@@ -61,7 +61,8 @@
     const { isByteLevel, pattern, pieces } = readBase(base, options);
     const special = pieces.filter(({ type }) => type !== NORMAL).map(({ text }) => text);
     const NUL = Uint8Array.of(0);
-    const head = join((isByteLevel ? [pattern, ...special] : special).flatMap((text, at) => (at ? [NUL, text] : [text])));
+    const texts = isByteLevel ? [pattern, ...special] : special;
+    const head = join(texts.flatMap((text, at) => (at ? [NUL, text] : [text])));
     const given = join([new Uint8Array(Uint32Array.of(head.length).buffer), head, corpus]);
     if (isByteLevel) {
       const merges = Math.max(0, options.vocab_size - pieces.length);
@@ -79,26 +80,30 @@
 
   // --- What was learned ----------------------------------------------------------------------------------------------
 
+  const LONGER = ' Raise the longest line, or set it to 0 for no limit.';
   const SKIPPED = ['empty', 'too long', 'with U+2585, which is reserved', 'blank'];
   const some = (count, one, more = `${one}s`) => `${count.toLocaleString('en')} ${count === 1 ? one : more}`;
 
   // The result of a training, of which every size is a model: pieces are learned one after the other.
   cpbpe.Trained = class {
     // `numbers` and `bytes` are the answer of the core to what `cpbpe.training` asks.
-    constructor(base, options, { numbers, bytes }) {
+    constructor(base, options, { numbers, bytes: text }) {
       this.options = options;
       this.base = readBase(base, options);
       let at = 0;
       const take = (count) => numbers.subarray(at, (at += count));
       const wide = (count) => Float64Array.from({ length: count }, () => numbers[at++] + numbers[at++] * 2 ** 32);
       // 1. Texts, and those that were left out.
-      const tallies = wide(10);
-      [this.sentences, this.bytes] = tallies;
-      this.skipped = SKIPPED.map((reason, row) => ({ reason, sentences: tallies[2 * row + 2], bytes: tallies[2 * row + 3] }));
+      const tallies = wide(11);
+      [this.sentences, this.bytes, this.broken] = [tallies[0], tallies[1], tallies[10]];
+      this.skipped = SKIPPED.map((reason, row) => {
+        const [sentences, bytes] = tallies.subarray(2 * row + 2);
+        return { reason, sentences, bytes };
+      });
       // 2. Merges.
       [this.merges] = take(1);
       const ends = take(this.merges);
-      this.pieces = Array.from(ends, (end, row) => bytes.subarray(row ? ends[row - 1] : 0, end));
+      this.pieces = Array.from(ends, (end, row) => text.subarray(row ? ends[row - 1] : 0, end));
       this.pairs = take(2 * this.merges);
       this.frequencies = wide(this.merges);
       this.symbols = wide(this.merges + 1);
@@ -146,10 +151,11 @@
     get problem() {
       const { vocab_size: wanted } = this.options;
       if (!this.textBytes) {
-        const left = this.skipped.filter(({ sentences }) => sentences).map(({ reason, sentences }) => `${sentences} ${reason}`);
-        const all = some(this.sentences, 'line was', 'lines were');
         if (this.base.isByteLevel || !this.sentences) return 'There is nothing to train on: the text is empty.';
-        return `There is nothing to train on: ${all} left out (${left.join(', ')}).${this.tooLong ? LONGER : ''}`;
+        const left = this.skipped.filter(({ sentences }) => sentences);
+        const reasons = left.map(({ reason, sentences }) => `${sentences} ${reason}`).join(', ');
+        const all = some(this.sentences, 'line was', 'lines were');
+        return `There is nothing to train on: ${all} left out (${reasons}).${this.skipped[1].sentences ? LONGER : ''}`;
       }
       if (this.least <= wanted) return '';
       const special = this.base.pieces.filter(({ type }) => ![NORMAL, BYTE].includes(type)).length;
@@ -162,16 +168,12 @@
         `${this.least.toLocaleString('en')} at least, for ${parts.join(', ')}. Choose a larger size${smaller}.`;
     }
 
-    get tooLong() {
-      return this.skipped[1].sentences > 0;
-    }
-
     // What may not be as intended.
     get warnings() {
       const found = [];
       if (this.size() < this.options.vocab_size) {
-        const wanted = this.options.vocab_size.toLocaleString('en');
-        found.push(`The text gives ${this.least.toLocaleString('en')} to ${some(this.size(), 'piece')} with these options, ` +
+        const [wanted, least] = [this.options.vocab_size, this.least].map((size) => size.toLocaleString('en'));
+        found.push(`The text gives ${least} to ${some(this.size(), 'piece')} with these options, ` +
           `and ${wanted} were asked for. The largest vocabulary is shown; more text gives a larger one.`);
       }
       for (const { reason, sentences, bytes } of this.base.isByteLevel ? [] : this.skipped.slice(1)) {
@@ -193,9 +195,13 @@
         found.push(`The last ${some(empty, 'merge')} joined pairs that the text no longer had, as in sentencepiece: ` +
           'everything else was merged. A smaller vocabulary loses nothing.');
       }
+      if (this.broken) {
+        const what = this.base.isByteLevel ? 'The text is' : some(this.broken, 'line is', 'lines are');
+        found.push(`${what} not valid UTF-8: every invalid byte was trained on as U+FFFD.`);
+      }
       const returns = this.characters.find(({ text }) => text === '\r')?.count ?? 0;
       if (returns * 2 > this.sentences) {
-        found.push(`The text has ${some(returns, 'carriage return')} (U+000D): lines that end in \\r\\n keep their \\r.`);
+        found.push(`The text has ${some(returns, 'carriage return')} (U+000D): lines that end in \\r\\n keep it.`);
       }
       return found;
     }
@@ -226,10 +232,11 @@
 
     // --- A text at every size ----------------------------------------------------------------------------------------
 
-    // A text as units, which no merge divides: characters, or bytes. Each says after how many merges it is no longer the
-    // first of a token; Infinity if it always is. So the tokens of any size are found in one pass. `model` has all merges.
+    // A text as units, which no merge divides: characters, or bytes. Each says after how many merges it is no longer
+    // the first of a token; Infinity if it always is. So the tokens of any size are found in one pass. `model` has all
+    // merges.
     //
-    // (This is exact. Merging takes the best pair again and again, so until it takes a merge that a smaller model does not
+    // (This is exact. Merging takes the best pair again and again. Until it takes a merge that a smaller model does not
     // have, both do the same, and then the smaller one is done. That is also why the highest merge so far counts.)
     units(model, text) {
       const { ids, begins, ends } = model.encode(text);
@@ -256,19 +263,23 @@
         const bytes = isByteLevel ? Uint8Array.of(text.charCodeAt(0)) : cpbpe.utf8(text === '▁' ? ' ' : text);
         return { bytes, until: Infinity };
       });
+      // (The ranks of pairs are kept, because a piece of a text that no pattern cuts may have thousands of bytes.)
+      const rankAt = (at) => {
+        const [left, right] = symbols.slice(at, at + 2);
+        return (right && this.ranks.get(left.text + right.text)) ?? Infinity;
+      };
+      const ranks = symbols.map((_, at) => rankAt(at));
       let highest = 0;
-      while (symbols.length > 1) {
-        const ranks = symbols.slice(1).map(({ text }, at) => this.ranks.get(symbols[at].text + text) ?? Infinity);
-        const best = Math.min(...ranks);
-        if (best === Infinity) break;
+      for (let best = Math.min(...ranks); best < Infinity; best = Math.min(...ranks)) {
         highest = Math.max(highest, best + 1);
         const at = ranks.indexOf(best);
         const [gone] = symbols.splice(at + 1, 1);
+        ranks.splice(at + 1, 1);
         symbols[at].text += gone.text;
         units[gone.place].until = highest;
+        for (const changed of [at - 1, at]) if (changed >= 0) ranks[changed] = rankAt(changed);
       }
       return units;
     }
   };
-  const LONGER = ' Raise the longest line, or set it to 0 for no limit.';
 }

@@ -16,7 +16,9 @@
   };
 
   const by = (id) => view.by(`train-${id}`);
-  const state = { corpus: null, worker: null, trained: null, model: null, text: '', sample: '', units: [], shown: -1, frame: 0 };
+  const state = {
+    corpus: null, worker: null, trained: null, model: null, text: '', sample: '', units: [], shown: -1, frame: 0,
+  };
 
   // --- The worker ----------------------------------------------------------------------------------------------------
 
@@ -65,15 +67,18 @@
 
   const showCorpus = () => {
     const { name, bytes } = corpusNow();
-    by('corpus').replaceChildren('Trains on ', view.element('bdi', '', null, name), `: ${view.number(bytes.length)} bytes`);
+    const size = `: ${view.count(bytes.length, 'byte')}`;
+    by('corpus').replaceChildren('Trains on ', view.element('bdi', '', null, name), size);
   };
 
   const openFile = async (file) => {
-    if (file.size > LARGEST) {
-      by('problem').textContent = `The text is too long: the page trains on at most ${view.number(LARGEST)} bytes.`;
-      return;
-    }
-    state.corpus = { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) };
+    const bytes = file.size > LARGEST ? new Uint8Array() : new Uint8Array(await file.arrayBuffer());
+    let problem = '';
+    if (file.size > LARGEST) problem = `is too long: the page trains on at most ${view.number(LARGEST)} bytes.`;
+    else if (bytes.subarray(0, 8192).includes(0)) problem = 'is not text, or it is UTF-16: convert it to UTF-8 first.';
+    by('problem').textContent = problem && `${file.name} ${problem}`;
+    if (problem) return;
+    state.corpus = { name: file.name, bytes };
     by('text').value = '';
     showCorpus();
   };
@@ -81,8 +86,8 @@
   const optionsNow = () => {
     const options = {};
     for (const input of view.by('train').querySelectorAll('[data-option]')) {
-      const isNumber = input.type === 'number';
-      options[input.dataset.option] = isNumber ? input.valueAsNumber : input.type === 'checkbox' ? input.checked : input.value;
+      const property = { number: 'valueAsNumber', checkbox: 'checked' }[input.type] ?? 'value';
+      options[input.dataset.option] = input[property];
     }
     return options;
   };
@@ -235,8 +240,9 @@
     by('merge').replaceChildren();
     if (merges) {
       const [left, right] = [symbols[2 * merges - 2], symbols[2 * merges - 1]];
-      by('merge').append(`Merge ${view.number(merges)}: `, chip(trained.textOf(left)), ' + ', chip(trained.textOf(right)));
-      by('merge').append(' → ', chip(trained.textOf(first + merges - 1)), `, ${view.count(trained.frequencies[merges - 1], 'time')}`);
+      const [one, other, made] = [left, right, first + merges - 1].map((symbol) => chip(trained.textOf(symbol)));
+      const times = view.count(trained.frequencies[merges - 1], 'time');
+      by('merge').append(`Merge ${view.number(merges)}: `, one, ' + ', other, ' → ', made, `, ${times}`);
     } else by('merge').append(`No merges yet: only ${isByteLevelModel() ? 'bytes' : 'characters'}.`);
     const recent = [];
     for (let at = merges - 1; at >= Math.max(0, merges - RECENT); at -= 1) {
@@ -292,10 +298,10 @@
   // The sample is the text of the page, or the selected part of it; without one, how the corpus begins.
   const takeSample = () => {
     const text = state.text || cpbpe.text(corpusNow().bytes.subarray(0, 4 * SAMPLE));
-    const characters = Array.from(text).slice(0, SAMPLE);
-    const part = characters.length < text.length ? `the first ${view.number(SAMPLE)} characters of ` : '';
+    const characters = Array.from(text.slice(0, 2 * SAMPLE + 2)); // (some take two units)
+    const part = characters.length > SAMPLE ? `the first ${view.number(SAMPLE)} characters of ` : '';
     state.sample = state.text ? `${part}the text above` : 'the beginning of the training text';
-    state.units = state.trained.units(state.model, characters.join(''));
+    state.units = state.trained.units(state.model, characters.slice(0, SAMPLE).join(''));
     state.shown = -1;
   };
 
@@ -347,7 +353,8 @@
 
   const drawCurve = () => {
     const { trained } = state;
-    const points = Array.from({ length: ROWS + 1 }, (_, row) => place(Math.round((trained.merges * row) / ROWS)).join());
+    const at = (row) => place(Math.round((trained.merges * row) / ROWS)).join();
+    const points = Array.from({ length: ROWS + 1 }, (_, row) => at(row));
     const text = (x, y, anchor, words) => shape('text', { x, y, 'text-anchor': anchor }, words);
     by('curve').replaceChildren(
       shape('path', { class: 'axis', d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - 8}` }),
