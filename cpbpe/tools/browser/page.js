@@ -295,6 +295,8 @@ const loaded = async (name, bytes) => {
 view.addModel = async (name, bytes) => {
   let model;
   try {
+    view.by('size').textContent = `Reading ${name} …`; // (a tokenizer.json of 128,000 tokens takes a second or two)
+    await new Promise((drawn) => setTimeout(drawn, 50));
     model = await loaded(name, bytes);
   } catch (error) {
     return view.change({ problem: `${name}: ${error.message}` });

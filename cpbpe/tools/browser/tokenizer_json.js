@@ -98,7 +98,9 @@
   };
 
   // --- What cuts texts ----------------------------------------------------------------------------------------------
-  // Their form in files, where it is another: `$` and possessive repeats mean something else there.
+
+  // The published patterns by their form in files, where `$` and some possessive repeats mean something else. All of them
+  // match every character of a text.
   const OF_FILES = new Map([
     ["'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", cpbpe.PATTERNS.gpt2],
     ...Object.values(cpbpe.PATTERNS).map((pattern) => [
@@ -156,11 +158,12 @@
       const given = member(step, 'pattern', 'object', 'Split');
       const behavior = member(step, 'behavior', 'text', 'Split');
       const inverted = member(step, 'invert', 'flag', 'Split', false);
-      const [[kind, text], ...more] = [...Object.entries(given), []];
-      if (more.length > 1 || !['String', 'Regex'].includes(kind) || typeof text !== 'string' || !text) {
+      const kind = Object.keys(given).join();
+      const text = given[kind];
+      if (!['String', 'Regex'].includes(kind) || typeof text !== 'string' || !text) {
         wrong(`the pattern of a Split must be a String or a Regex, and is ${shown(given)}`);
       }
-      const isWhole = kind === 'Regex' && OF_FILES.has(text); // these match all of a text
+      const isWhole = kind === 'Regex' && OF_FILES.has(text);
       if (behavior !== 'Isolated' && !(behavior === 'Removed' && inverted && isWhole)) {
         unknown(`its pre-tokenizer splits at ${shown(text)} with the behavior ${shown(behavior)}`);
       }
