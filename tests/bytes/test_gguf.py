@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import gguf as theirs
 import pytest
@@ -53,6 +54,17 @@ def test_what_is_written_is_read_again(pattern: str) -> None:
     assert (again.spec.splitter, again.spec.normalizer) == (spec.splitter, spec.normalizer)
     assert again.spec.eos_id == spec.eos_id
     assert write(again.spec).data == written.data
+
+
+@pytest.mark.parametrize("name", ["m.gguf", "vocab.json", "tokenizer.json", "m.model"])
+def test_special_tokens_are_added_to_a_model_that_has_some(name: str, tmp_path: Path) -> None:
+    """A file may hold them as pieces of the type CONTROL: their texts, ids and effect are the same."""
+    tok = cpbpe.Tokenizer.from_spec(made()).with_special_tokens(["<|x|>", "<|y|>"])
+    tok.save(tmp_path / name)
+    again = cpbpe.load(tmp_path / name)
+    text = "the<|x|>cat<|end|> sat<|y|>"
+    assert again.encode(text, allowed_special="all") == tok.encode(text, allowed_special="all")
+    assert again.encode(text) == tok.encode(text)
 
 
 @pytest.mark.parametrize(

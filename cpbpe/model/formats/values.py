@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import importing
-from cpbpe.model.spec import ModelSpec, Settings
+from cpbpe.model.spec import ModelSpec, PieceType, Settings
 
 
 class Difference(NamedTuple):
@@ -93,11 +93,19 @@ def unlike(spec: ModelSpec, again: ModelSpec, *parts: str) -> str:
     return ""
 
 
+def _rows(spec: ModelSpec) -> Iterator[tuple[int, bytes, int]]:
+    """Yield the id, the text and the type of each piece."""
+    return zip(range(len(spec.pieces)), spec.pieces.texts, spec.pieces.types, strict=True)
+
+
 _PARTS: dict[str, Callable[[ModelSpec], object]] = {
     "all": lambda spec: replace(spec, settings=Settings()),
-    "pieces": lambda spec: (spec.pieces.texts, spec.pieces.types),
+    "pieces": lambda spec: [row for row in _rows(spec) if row[2] != PieceType.CONTROL],
     "scores": lambda spec: spec.pieces.scores,
-    "special tokens": lambda spec: sorted(spec.added),
+    # (A file may not tell a CONTROL piece from an added token. To texts and ids they are the same.)
+    "special tokens": lambda spec: sorted(
+        [*spec.added, *((text, id) for id, text, type in _rows(spec) if type == PieceType.CONTROL)]
+    ),
     "chat templates": lambda spec: dict(spec.carried.chat_templates),
     "pattern": lambda spec: spec.patterns,
     "settings": lambda spec: (replace(spec.normalizer, name=""), spec.byte_fallback),
