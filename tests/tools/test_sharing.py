@@ -236,7 +236,10 @@ def test_the_count_is_announced(two: str, opened: Opener) -> None:
 def test_columns_scroll_together(two: str, opened: Opener) -> None:
     """To the same place of the text, wherever that is in each list."""
     page = opened(two)
-    typed(page, "".join(f"line {number} of the text\n" for number in range(2000)))
+    # (As a file, because a browser takes many seconds to type many lines.)
+    lines = "".join(f"line {number} of the text\n" for number in range(2000)).encode()
+    page.set_input_files("#files", [file("a.txt", lines)])
+    until(page, "document.querySelectorAll('.panel:last-child .token').length")
     page.locator(".tokens").first.evaluate("list => list.scrollTo(0, list.scrollHeight / 2)")
     seen = """(list) => {
       const { top, bottom } = list.getBoundingClientRect();
@@ -251,3 +254,16 @@ def test_columns_scroll_together(two: str, opened: Opener) -> None:
     one, other = page.evaluate(f"() => {lists}.map({seen})")
     assert one > 500
     assert abs(one - other) < 30
+
+
+def test_parts_of_characters(two: str, opened: Opener) -> None:
+    """They are bytes wherever they are: among the tokens, in what is known of one, and for screen readers."""
+    page = opened(two)
+    typed(page, "\u2019")
+    for shown in ("text", "pieces"):
+        page.select_option("#show", shown)
+        drawn = page.locator(".panel >> nth=1 >> .token").all_inner_texts()
+        assert drawn == ["E2", "80", "99"]
+        page.hover(".panel >> nth=1 >> .token >> nth=1")
+        assert "piece 80" in page.inner_text("#about").replace("\n", " ")
+    assert [label.split(",")[0] for label in tokens(page, 1)] == [f"bytes {part}" for part in drawn]

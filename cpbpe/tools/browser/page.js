@@ -150,14 +150,14 @@ const drawHeadline = (alright, differing) => {
 const drawToken = () => {
   const { token } = state;
   const panel = token && panels[token.column];
-  const isThere = panel && !panel.answer.error && panel.answer.ids[token.at] === token.id && panel.model === token.model;
+  const isThere = panel && panel.model === token.model && panel.answer.ids?.[token.at] === token.id;
   if (!isThere) state.token = null;
   view.by('about').replaceChildren(...(isThere ? details(panel, token.at) : [hint()]));
   panels.forEach((one) => one.mark(...(isThere && one !== panel ? panel.span(token.at) : [0, 0])));
 };
 
 const hint = () =>
-  view.element('p', 'quiet', null, 'Point at a token, or go through them with Tab and the arrow keys, to see what it is.');
+  view.element('p', 'quiet', null, 'Point at a token, or go to it with Tab and the arrow keys, to see what it is.');
 
 const details = (panel, at) => {
   const { model } = panel;
@@ -165,9 +165,11 @@ const details = (panel, at) => {
   const id = ids[at];
   const [begin, end] = panel.span(at);
   const rows = view.element('dl');
-  const row = (name, ...values) =>
-    rows.append(view.element('div', '', null, view.element('dt', '', null, name), view.element('dd', '', null, ...values)));
-  row('piece', view.piece(model.textOf(id)));
+  const row = (name, value) => {
+    const [term, description] = [view.element('dt', '', null, name), view.element('dd', '', null, value)];
+    rows.append(view.element('div', '', null, term, description));
+  };
+  row('piece', view.symbol(model.bytesOf(id)));
   row('id', String(id));
   row('type', model.typeOf(id));
   if (id < model.size) row(...view.score(model, id).split(' '));
@@ -285,8 +287,8 @@ const loaded = async (name, bytes) => {
     return same;
   }
   made.key = key;
-  made.name = name;
-  for (let number = 2; view.models.some((one) => one.name === made.name); number += 1) made.name = `${name} (${number})`;
+  const isTaken = () => view.models.some((one) => one.name === made.name);
+  for (let number = 2; isTaken(); number += 1) made.name = `${name} (${number})`;
   view.models.push(made);
   return made;
 };
@@ -382,6 +384,7 @@ const listen = () => {
     document.addEventListener(event, (dragged) => {
       if (!dragged.dataTransfer.types.includes('Files')) return;
       dragged.preventDefault();
+      if (event === 'dragleave' && dragged.relatedTarget) return; // only to another part of the page
       document.body.classList.toggle('dropping', isOver);
       if (event === 'drop') view.openFiles([...dragged.dataTransfer.files]);
     });

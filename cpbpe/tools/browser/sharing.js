@@ -8,8 +8,8 @@ const PICTURED = 1000; // tokens
 
 // --- The link ------------------------------------------------------------------------------------------------------
 
-// The beginning of what `Tokenizer.fingerprint` is for the bytes of a model. (The browser's own hash is a hundred times as
-// fast, but pages that came over http without encryption may not use it.)
+// The beginning of what `Tokenizer.fingerprint` is for the bytes of a model. (The browser's own hash is a hundred times
+// as fast, but pages that came over http without encryption may not use it.)
 view.fingerprint = async (file) => {
   const bytes = cpbpe.join([cpbpe.utf8(`cpbpe ${BEHAVIOUR}\0`), file]);
   if (!crypto.subtle) return cpbpe.sha256(bytes).slice(0, KEY);

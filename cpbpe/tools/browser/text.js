@@ -103,6 +103,12 @@ view.spoken = (text) =>
 // Whether a piece is drawn as its bytes: a byte, or a part of a character.
 view.isBytes = (model, id) => model.typeOf(id) === 'BYTE' || model.textOf(id).includes('\ufffd');
 
+// A piece of a model as text for screen readers.
+view.named = (model, id) => {
+  const text = model.textOf(id);
+  return text.includes('\ufffd') ? `bytes ${view.hex(model.bytesOf(id))}` : view.spoken(text);
+};
+
 view.score = (model, id) => {
   if (id >= model.size) return 'added';
   return cpbpe.measure(model, model.scores[id]);

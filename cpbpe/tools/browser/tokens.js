@@ -11,7 +11,7 @@ view.Panel = class {
   constructor(parent, events) {
     this.events = events;
     this.select = view.element('select', 'model', { 'aria-label': 'Model of this column' });
-    this.remove = view.element('button', 'quiet-button', { type: 'button', 'aria-label': 'Remove this column' }, '×');
+    this.remove = view.element('button', '', { type: 'button', 'aria-label': 'Remove this column' }, '×');
     this.select.addEventListener('change', () => events.choose(this, this.models[Number(this.select.value)]));
     this.remove.addEventListener('click', () => events.remove(this));
     this.menu = view.menu(this);
@@ -162,10 +162,9 @@ view.Panel = class {
       let end = at + 1;
       while (end < block.end && this.answer.joined.has(end)) end += 1;
       nodes.push(...(end - at === 1 || this.mode !== 'text' ? this.tokens(at, end) : [this.group(at, end)]));
-      const isShown = nodes[nodes.length - 1].querySelector?.('br');
-      if (this.mode === 'text' && !isShown && this.slice(this.answer.begins[at], this.answer.ends[end - 1]).endsWith('\n')) {
-        nodes.push(document.createElement('br'));
-      }
+      const { begins, ends } = this.answer;
+      const isBreak = this.mode === 'text' && this.slice(begins[at], ends[end - 1]).endsWith('\n');
+      if (isBreak && !nodes[nodes.length - 1].querySelector('br')) nodes.push(document.createElement('br'));
       at = end;
     }
     block.element.replaceChildren(...nodes);
@@ -199,7 +198,7 @@ view.Panel = class {
       role: 'button',
       tabindex: at === this.current ? '0' : '-1',
       'data-at': at,
-      'aria-label': `${view.spoken(piece)}, id ${id}${differs ? ', cut differently' : ''}`,
+      'aria-label': `${view.named(this.model, id)}, id ${id}${differs ? ', cut differently' : ''}`,
     });
     if (this.mode === 'ids') made.append(String(id));
     else if (inside || this.mode === 'pieces' ? view.isBytes(this.model, id) : this.model.typeOf(id) === 'BYTE') {
