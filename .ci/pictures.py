@@ -86,6 +86,17 @@ def main() -> None:
         page.click("#chat summary")
         browser.until(page, "document.querySelector('#chat-tokens .symbol')")
         save(page, "view-chat.png", ".tools")
+        page = opened(SENTENCE, "light", height=1400, name="one")
+        page.click("#train summary")
+        corpus = b"\n".join(path.read_bytes() for path in sorted(FOLDER.parent.glob("*.md")))
+        file = {"name": "manual.txt", "mimeType": "text/plain", "buffer": corpus}
+        page.set_input_files("#train-file", file)
+        page.fill("[data-option=vocab_size]", "2000")
+        page.click("#train-start")
+        browser.until(page, "!document.querySelector('#trained').hidden")
+        page.fill("#train-step", "150")
+        browser.until(page, "document.querySelector('#train-rivals').dataset.merges === '150'")
+        save(page, "view-train.png", "#trained")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 {
   const SAMPLE = 2000; // characters that are shown as tokens
+  const LONG = 50000; // characters that are pasted; more are not put into the box
   const LARGEST = 50000000; // bytes of a text to train on
   const RIVALS = 6; // pairs that are shown with the one that was merged
   const RECENT = 12; // merges that are listed
@@ -71,16 +72,19 @@
     by('corpus').replaceChildren('Trains on ', view.element('bdi', '', null, name), size);
   };
 
+  const take = (name, bytes) => {
+    state.corpus = { name, bytes };
+    by('text').value = '';
+    showCorpus();
+  };
+
   const openFile = async (file) => {
     const bytes = file.size > LARGEST ? new Uint8Array() : new Uint8Array(await file.arrayBuffer());
     let problem = '';
     if (file.size > LARGEST) problem = `is too long: the page trains on at most ${view.number(LARGEST)} bytes.`;
     else if (bytes.subarray(0, 8192).includes(0)) problem = 'is not text, or it is UTF-16: convert it to UTF-8 first.';
     by('problem').textContent = problem && `${file.name} ${problem}`;
-    if (problem) return;
-    state.corpus = { name: file.name, bytes };
-    by('text').value = '';
-    showCorpus();
+    if (!problem) take(file.name, bytes);
   };
 
   const optionsNow = () => {
@@ -399,6 +403,13 @@
   on('text', 'input', () => {
     state.corpus = null;
     showCorpus();
+  });
+  // A long text is kept aside: in the box, half a megabyte would take Chromium two seconds, and more much longer.
+  on('text', 'paste', (event) => {
+    const text = event.clipboardData.getData('text/plain').replace(/\r\n?/g, '\n');
+    if (text.length < LONG) return;
+    event.preventDefault();
+    take('the pasted text', cpbpe.utf8(text));
   });
   on('open', 'click', () => by('file').click());
   on('file', 'change', () => by('file').files.length && openFile(by('file').files[0]));
