@@ -259,11 +259,18 @@ def test_columns_scroll_together(two: str, opened: Opener) -> None:
 def test_parts_of_characters(two: str, opened: Opener) -> None:
     """They are bytes wherever they are: among the tokens, in what is known of one, and for screen readers."""
     page = opened(two)
-    typed(page, "\u2019")
+    typed(page, "\u2019\n")
     for shown in ("text", "pieces"):
         page.select_option("#show", shown)
-        drawn = page.locator(".panel >> nth=1 >> .token").all_inner_texts()
-        assert drawn == ["E2", "80", "99"]
+        drawn = [text.strip() for text in page.locator(".panel >> nth=1 >> .token").all_inner_texts()]
+        assert drawn == ["E2", "80", "99", "⏎"]
+        assert "0A" in page.locator(".panel >> nth=0 >> .bytes").all_inner_texts()
         page.hover(".panel >> nth=1 >> .token >> nth=1")
         assert "piece 80" in page.inner_text("#about").replace("\n", " ")
-    assert [label.split(",")[0] for label in tokens(page, 1)] == [f"bytes {part}" for part in drawn]
+    assert [label.split(",")[0] for label in tokens(page, 1)] == [
+        *(f"bytes {part}" for part in drawn[:3]),
+        "newline",
+    ]
+    page.click("#samples summary")
+    until(page, "document.querySelectorAll('#rows li').length == 8")
+    assert "<0x" not in page.inner_text("#rows")

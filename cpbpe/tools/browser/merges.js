@@ -6,8 +6,9 @@
 // A symbol, which is bytes. If it holds a part of a character, it is drawn as its bytes.
 view.symbol = (bytes, className = 'piece') => {
   const text = cpbpe.text(bytes);
-  if (!text.includes('\ufffd')) return view.piece(text, className);
-  return view.element('span', `${className} bytes`, null, view.hex(bytes));
+  const [, byte] = /^<0x([0-9A-F]{2})>$/.exec(text) ?? []; // the name of a piece for a byte
+  if (!byte && !text.includes('\ufffd')) return view.piece(text, className);
+  return view.element('span', `${className} bytes`, null, byte ?? view.hex(bytes));
 };
 
 // A sentence from `steps.js`: texts, symbols as chips, and names of models.
