@@ -96,7 +96,7 @@ def main() -> None:
         browser.until(page, "!document.querySelector('#trained').hidden")
         page.fill("#train-step", "150")
         browser.until(page, "document.querySelector('#train-rivals').dataset.merges === '150'")
-        save(page, "view-train.png", "#trained")
+        save(page, "view-train.png", "#trained", margin=2)
 
 
 if __name__ == "__main__":
