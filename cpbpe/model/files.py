@@ -13,7 +13,6 @@ from typing import BinaryIO
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.formats.registry import GGUF, GPT2, PAIRS, first_lines
-from cpbpe.spelling import sized
 
 Source = str | os.PathLike[str] | BinaryIO
 """A path, or a file that is open in binary mode."""
@@ -92,6 +91,8 @@ def read_model_file(source: Source) -> bytes:
         if not part:
             return bytes(data)
         data += part
+    with importing:
+        from cpbpe.spelling import sized
     raise ModelError(
         f"not a SentencePiece model: the file is larger than {sized(MAX_FILE_BYTES)}, the most that a model "
         f"can have"

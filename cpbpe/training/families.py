@@ -394,6 +394,7 @@ Family = SentencePieceFamily | ByteFamily
 def untrained(options: AnyOptions) -> bytes:
     """The file of a model that has learned nothing: the pieces and settings that depend on no text.
 
+    >>> import cpbpe
     >>> from cpbpe.training.byte_options import complete_options
     >>> cpbpe.Tokenizer.from_bytes(untrained(complete_options("gpt4", {"pattern": ""}))).vocab_size
     261

@@ -72,12 +72,12 @@ def test_printed_steps() -> None:
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"aa": 256, b"\xe4\xbd": 257, b"you": 258}
     tok = ByteLevel(ranks, PATTERNS["gpt2"])
     assert [str(step) for step in reference.steps(tok, "aaaa 你\n")] == [
-        r"begin    a a a a | ␣ \xe4 \xbd \xa0 | \n",
-        r"merge    [a a] a a | ␣ \xe4 \xbd \xa0 | \n aa has the rank 256, the lowest, and is the leftmost; "
-        r"then aa 256, aa 256",
-        r"merge    aa [a a] | ␣ \xe4 \xbd \xa0 | \n aa has the rank 256, and there is no other pair",
-        r"merge    aa aa | ␣ [\xe4 \xbd] \xa0 | \n \xe4\xbd has the rank 257, and there is no other pair",
-        r"end      aa aa | ␣ \xe4\xbd \xa0 | \n the ids are 256, 256, 32, 257, 160, 10",
+        "begin    a a a a | ␣ ‹E4› ‹BD› ‹A0› | ⏎",
+        "merge    [a a] a a | ␣ ‹E4› ‹BD› ‹A0› | ⏎ aa has the rank 256, the lowest, and is the leftmost; "
+        "then aa 256, aa 256",
+        "merge    aa [a a] | ␣ ‹E4› ‹BD› ‹A0› | ⏎ aa has the rank 256, and there is no other pair",
+        "merge    aa aa | ␣ [‹E4› ‹BD›] ‹A0› | ⏎ ‹E4›‹BD› has the rank 257, and there is no other pair",
+        "end      aa aa | ␣ ‹E4›‹BD› ‹A0› | ⏎ the ids are 256, 256, 32, 257, 160, 10",
     ]
     whole = list(reference.steps(tok, "you"))[1]
     assert whole.kind == "whole"
