@@ -42,7 +42,7 @@ fn pair_of(left: u32, right: u32) -> u64 {
 /// Which pairs may be merged, and which of two equally frequent ones comes first.
 pub enum Rules {
     Pieces { limits: PieceLimits, profiles: Vec<PieceProfile>, symbol_of: HashMap<char, u32> },
-    Bytes { spec: ByteLearnSpec, symbol_of: [u32; 256] },
+    Bytes { spec: Box<ByteLearnSpec>, symbol_of: Vec<u32> },
 }
 
 impl Rules {
@@ -57,9 +57,9 @@ impl Rules {
 
     /// The rules of byte-level models.
     pub fn bytes(spec: ByteLearnSpec) -> Rules {
-        let mut symbol_of = [0; 256];
+        let mut symbol_of = vec![0; 256];
         (0..).zip(&spec.byte_order).for_each(|(symbol, &byte)| symbol_of[usize::from(byte)] = symbol);
-        Rules::Bytes { spec, symbol_of }
+        Rules::Bytes { spec: Box::new(spec), symbol_of }
     }
 
     /// The texts of the symbols that are not merges.
