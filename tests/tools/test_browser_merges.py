@@ -49,6 +49,7 @@ def test_replay_is_moved_by_keys_and_plays(address: str, opened: Opener) -> None
     page = opened(address)
     typed(page, "the cat")
     page.click("#replay summary")
+    until(page, "document.getElementById('step').max > 0")  # (a browser tells later that the tool is open)
     steps = int(page.get_attribute("#step", "max"))
     for focus in ("#forward", "#symbols", "#step"):
         page.focus(focus)
