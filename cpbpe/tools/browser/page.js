@@ -357,6 +357,11 @@ const listen = () => {
   });
   on('which', 'change', () => view.change({ which: view.models[Number(view.by('which').value)], step: 0 }));
   for (const tool of document.querySelectorAll('.tools > details')) {
+    // (At once: a browser reports `toggle` later, and what is drawn in between would close the tool again.)
+    tool.querySelector('summary').addEventListener('click', (event) => {
+      event.preventDefault();
+      view.change(tool.open ? { tool: '' } : { tool: tool.id, step: 0 });
+    });
     tool.addEventListener('toggle', () => {
       if (tool.open && state.tool !== tool.id) view.change({ tool: tool.id, step: 0 });
       else if (!tool.open && state.tool === tool.id) view.change({ tool: '' });
