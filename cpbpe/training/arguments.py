@@ -100,6 +100,9 @@ def from_sentencepiece(options: Mapping[str, Any]) -> dict[str, Any]:
             f"{listed(ignored)}: sentencepiece has this, but it changes nothing about a BPE model; ignored",
             stacklevel=3,
         )
+    for theirs, ours in RENAMED.items():
+        if theirs in options and ours in options:
+            raise TypeError(f"{theirs} and {ours} are two names of one argument; give one of them")
     made = {RENAMED.get(name, name): value for name, value in options.items() if name not in ignored}
     paths = options.get("input")
     if isinstance(paths, (str, list, tuple)):

@@ -7,6 +7,7 @@ between the families of models, `corpus` reads the corpus, and `counting` counts
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ from cpbpe.training.families import Built, Family, SentencePieceFamily, family_o
 from cpbpe.training.options import TrainOptions
 from cpbpe.training.progress import Display, ProgressOption
 from cpbpe.training.report import Clock, Reading, Report
-from cpbpe.training.result import TrainingResult
+from cpbpe.training.result import TrainingResult, check_prefix
 from cpbpe.training.word_counts import WordCounts, no_overflow, warn
 
 
@@ -82,6 +83,8 @@ def train(
     cpbpe.errors.TrainingError: vocab_size is 8000, and this corpus with these options gives ...
     """
     prefix = options.pop("model_prefix", None)
+    if prefix is not None:
+        check_prefix(os.fspath(prefix))  # (before the work, which would be lost)
     changes = dict(options) if vocab_size is None else {**options, "vocab_size": vocab_size}
     reading_options = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
     # (Before the corpus is read, because files of rules may hold errors.)
@@ -105,7 +108,7 @@ def train(
             result = train_on_corpus(source, family, reading_options, display)
             reading = result.report.reading
             warn([*too_long(reading, family), *reading.warnings])
-    if prefix:
+    if prefix is not None:
         result.save(prefix)
     return result
 

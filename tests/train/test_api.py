@@ -196,6 +196,12 @@ def test_a_call_written_for_sentencepiece(
         train("toy.txt", model_type="unigram")
     with pytest.raises(TypeError, match="source"):
         train("toy.txt", input="toy.txt")
+    with pytest.raises(TypeError, match="num_threads and threads are two names of one argument"):
+        train("toy.txt", num_threads=1, threads=2)
+    with pytest.raises(FileNotFoundError, match="make it first"):  # and not after hours of work
+        train("no corpus", model_prefix="no folder/my")
+    with pytest.raises(TrainingError, match="is a folder"):
+        train("no corpus", model_prefix="")
 
 
 def test_all_or_nearly_all_is_left_out() -> None:
