@@ -12,7 +12,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
+from markdown import Extension, Markdown
+from markdown.inlinepatterns import BACKTICK_RE, BacktickInlineProcessor
+from markdown.util import AtomicString, code_escape
 from mkdocs.structure.files import File, Files
 
 import cpbpe
@@ -30,6 +34,34 @@ _sources: set[str] = set()
 def _play() -> str:
     """The page of `cpbpe view`, with a model of our own, so that there is something to see at once."""
     return static_page({SAMPLE: sample().tokenizer}, TEXT)
+
+
+class _Code(BacktickInlineProcessor):
+    """Code between backticks keeps the spaces at its ends, as on GitHub: ` dog` is not `dog`."""
+
+    def handleMatch(self, m: re.Match[str], data: str) -> Any:  # noqa: N802
+        """The element for the code, where it begins and where it ends."""
+        element, begin, end = super().handleMatch(m, data)
+        if isinstance(element, Element) and (code := data[begin:end].strip("`")) != code.strip():
+            element.text = AtomicString(code_escape(code))
+            element.set("style", "white-space: break-spaces")
+        return element, begin, end
+
+
+class _Spaces(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        md.inlinePatterns.register(_Code(BACKTICK_RE), "backtick", 190)
+
+
+def on_config(config: Any) -> Any:
+    """Read code between backticks as GitHub does."""
+    config.markdown_extensions.append(_Spaces())
+    return config
+
+
+def on_page_content(html: str, **kwargs: Any) -> str:
+    r"""In a table, `\|` is a `|` that ends no cell, also in code: the backslash is not shown."""
+    return re.sub(r"<t[dh]\b.*?</t[dh]>", lambda cell: cell[0].replace(r"\|", "|"), html, flags=re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
