@@ -19,7 +19,7 @@ and after:
 7. **In files, bytes are written as printable letters**, and ranks as a list. (`read_ranks`, `read_gpt2`)
 
 **Why bytes, and why those of UTF-8?** Computers know a text as a sequence of *code points*, one number for
-each character: 104 for h, 20320 for 你. These numbers could be ids. But there are 150,000 of them and more
+each character: 104 for h, 20320 for 你. These numbers could be ids. But there are 160,000 of them and more
 every year, most of which a model would hardly ever see in training. Bytes are only 256, and every text has
 them. There are several ways to write code points as bytes. UTF-32 takes four bytes for each, UTF-16 two or
 four, and most of them are zeros in English. UTF-8 takes one byte for ASCII and two to four for the rest,
