@@ -1,8 +1,8 @@
 """Characters and bytes: which bytes are a character in UTF-8, and where characters are in a text.
 
 Of broken text that is encoded, every byte that belongs to no character becomes one U+FFFD; so it does when a
-SentencePiece model decodes. Byte-level models decode as Python's "replace" does, which writes a single U+FFFD for
-the beginning of a character that does not go on.
+SentencePiece model decodes. Byte-level models decode as Python's "replace" does, which writes a single U+FFFD
+for the beginning of a character that does not go on.
 """
 
 from __future__ import annotations
