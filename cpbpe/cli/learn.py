@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import runpy
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +12,13 @@ from cpbpe.lazy import importing
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
-    from cpbpe.tools.ladder import Rung
+    from cpbpe.tools.climbing import Rung
 
 _DESCRIPTION = """\
 A ladder of exercises, from counting pairs to matching a real model. Write the
-functions of a rung into a Python file of your own, and they are tried on
-hundreds of cases. If one fails, the smallest is shown, with what was expected.
-Without arguments, the rungs are listed.
+functions of a rung into a Python file of your own, and they are tried on a
+hundred cases or more. If one fails, it is made as small as possible and shown,
+with what was expected. Without arguments, the rungs are listed.
 """
 
 _EXAMPLES = """\
@@ -43,7 +41,8 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """List the rungs, or try one."""
     with importing:
-        from cpbpe.tools.ladder import RUNGS, Failure, climb
+        from cpbpe.tools.climbing import Failure, climb_file
+        from cpbpe.tools.ladder import RUNGS, unfit
     if arguments.rung is None:
         for number, rung in enumerate(RUNGS, 1):
             print(_about(number, rung), end="\n\n")
@@ -58,17 +57,20 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if rung.needs_model and arguments.model is None:
         raise NotUnderstoodError(f"this rung needs a model: cpbpe learn {number} FILE tokenizer.model")
-    model = load(arguments, arguments.model, plain=True) if arguments.model else None
+    if arguments.model and not rung.needs_model:
+        raise NotUnderstoodError(f"rung {number} needs no model: cpbpe learn {number} {arguments.file}")
     Path(arguments.file).read_bytes()  # (so that a missing file is reported as everywhere)
-    try:
-        functions = runpy.run_path(arguments.file)
-    except Exception as error:
+    model = load(arguments, arguments.model, plain=True) if arguments.model else None
+    if model and (reason := unfit(model)):
         raise ValueError(
-            f"{arguments.file} cannot be run: {''.join(traceback.format_exception_only(error)).strip()}"
-        ) from None
-    result = climb(rung, functions, model)
+            f"rung {number} needs a model like Llama 2's or Mistral 7B's; {arguments.model} {reason}"
+        )
+    result = climb_file(rung, arguments.file, model)
     if isinstance(result, Failure):
-        print(f"{result.call}\n  gives     {result.given}\n  expected  {result.expected}")
+        given = result.given.replace("\n", "\n            ")
+        print(f"{result.call}\n  gives     {given}\n  expected  {result.expected}")
+        if result.printed:
+            print(f"\nIt prints\n{result.printed}")
         if result.remark:
             print(f"\n{result.remark}")
         return 1
@@ -82,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about(number: int, rung: Rung) -> str:
     """A rung in a few lines."""
-    functions = "\n   ".join(rung.functions.splitlines())
-    task = "\n   ".join(rung.task.splitlines())
-    return f"{number}  {functions}\n   {task}\n   (docs/learn/{rung.chapter}.md)"
+    lines = "\n".join(
+        [rung.functions, rung.task, rung.examples, f"(docs/learn/{rung.chapter}.md)"]
+    ).splitlines()
+    return f"{number}  " + "\n   ".join(lines)

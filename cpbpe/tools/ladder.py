@@ -1,15 +1,13 @@
-"""A ladder of exercises: a reader writes BPE function by function, and each is tried on hundreds of cases.
+"""A ladder of exercises: a reader writes BPE function by function, and each rung has a hundred cases or more.
 
-The cases of a rung come in the order of their size, so the first one that fails is a small one. It is shown
-with what was expected, and where merges are involved, with their steps.
+They come in the order of their size, as a rule. `climbing.py` tries them.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,117 +15,22 @@ from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
 from cpbpe.reference.byte_level.patterns import PATTERNS, cut
 from cpbpe.reference.encoding import BYTE_PIECES, ReferenceEngine
 from cpbpe.reference.step_by_step import steps
+from cpbpe.spelling import counted
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tools.climbing import Case, Rung
 
-WORDS = "low lower lowest new newer newest wide wider widest the there then banana aaabdaaabac"
-ODD = [
-    "",
-    " ",
-    "a",
-    "  a",
-    "a  ",
-    "é",
-    "e\u0301",
-    "你好",
-    "🦙",
-    "1234",
-    "it's",
-    "IT'S",
-    "\n\n a",
-    "\ta",
-    "a.b",
-    "▁",
-]
-PIECES = [
-    "▁t",
-    "he",
-    "in",
-    "▁a",
-    "▁the",
-    "er",
-    "an",
-    "▁in",
-    "ll",
-    "hell",
-    "ing",
-    "▁an",
-    "na",
-    "nan",
-    "▁b",
-    "ban",
-]
-"""The merges of the small model of a rung, the earliest first. Its characters are those of these pieces."""
+WORDS = "low lower lowest then the there in thing banana hello hen aaabdaaabac x² it's IT'S a.b a_b 3.14"
+ODD = "| |\n|  a|a  |a\tb|a\nb|\n\n a|é|e\u0301|你好|🦙|Ⅷ½|▁|<s>|<0x41>"
 
 Pair = tuple[int, int]
-Case = tuple[str, tuple[Any, ...], Any, "str | Iterable[object]"]
-"""The function to call, its arguments, what it should give (or a function that says what is wrong with an
-answer), and a remark: a text, or the steps of a merge."""
 
 
-@dataclass(frozen=True)
-class Rung:
-    """An exercise."""
-
-    functions: str
-    """The signatures of the functions to write, a line for each."""
-    task: str
-    """What they do, in a few sentences."""
-    chapter: str
-    """Where the course explains it."""
-    cases: Callable[[Tokenizer | None], Iterator[Case]]
-    """The cases that are tried; some need a model."""
-    needs_model: bool = False
-    """Whether they do."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """The smallest case that failed."""
-
-    call: str
-    """The call, as Python writes it."""
-    given: str
-    """What it gave or raised."""
-    expected: str
-    """What was expected."""
-    remark: str
-    """More about it, perhaps in several lines; or an empty text."""
-
-
-def climb(rung: Rung, functions: Mapping[str, Any], model: Tokenizer | None = None) -> int | Failure:
-    """Try the functions: how many cases hold, or the first that does not."""
-    count = 0
-    for name, arguments, expected, remark in rung.cases(model):
-        call = f"{name}({', '.join(map(_short, arguments))})"
-        function = functions.get(name)
-        if not callable(function):
-            return Failure(call, f"there is no function {name}", f"def {name}(...)", rung.functions)
-        try:
-            # (Copies, because a function that changes its arguments would change those of the next call.)
-            answer = function(*map(_copy, arguments))
-        except Exception as error:
-            answer = error
-            given = f"{type(error).__name__}: {error}"
-        else:
-            given = _short(answer)
-        if callable(expected):
-            wrong = None if isinstance(answer, Exception) else expected(answer)
-            if isinstance(answer, Exception) or wrong:
-                return Failure(call, given, wrong or "an answer", str(remark))
-        elif isinstance(answer, Exception) or answer != expected:
-            return Failure(call, given, _short(expected), str(remark))
-        count += 1
-    return count
-
-
-def _copy(value: Any) -> Any:
-    return type(value)(value) if isinstance(value, (list, dict)) else value
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 300 else f"{text[:300]}... ({len(text):,} characters)"
+def _texts() -> list[str]:
+    """Texts for all rungs, the shortest first."""
+    rng, some = random.Random(2), [*WORDS.split(), *ODD.split("|")]
+    made = [" ".join(rng.choices(some, k=1 + size // 4)) for size in range(80)]
+    return sorted({*some, *made}, key=lambda text: (len(text), text))
 
 
 # --- Bytes and merges -----------------------------------------------------------------------------
@@ -140,8 +43,8 @@ def _random_ids() -> Iterator[list[int]]:
     yield from ([rng.randrange(1, 2 + size // 8) for _ in range(size)] for size in range(3, 150))
 
 
-def _counts(ids: Sequence[int]) -> Counter[Pair]:
-    return Counter(pairwise(ids))
+def _counts(*chunks: Sequence[int]) -> dict[Pair, int]:
+    return dict(Counter(pair for ids in chunks for pair in pairwise(ids)))
 
 
 def _merged(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
@@ -155,151 +58,212 @@ def _merged(ids: Sequence[int], pair: Pair, new: int) -> list[int]:
 
 
 def _stats_cases(model: Tokenizer | None) -> Iterator[Case]:
+    overlap = "Pairs that overlap are counted, too: (1, 1) twice in [1, 1, 1]."
     for ids in _random_ids():
-        yield (
-            "get_stats",
-            (ids,),
-            dict(_counts(ids)),
-            "Pairs that overlap are counted, too: (1, 1) twice in [1, 1, 1].",
-        )
+        yield Case("get_stats", (ids,), _counts, lambda ids: overlap if len(ids) > 2 else "")
 
 
 def _merge_cases(model: Tokenizer | None) -> Iterator[Case]:
+    order = "From left to right: [1, 1, 1] becomes [99, 1]."
     for ids in _random_ids():
         for pair in [(1, 1), (1, 2), *list(_counts(ids))[:2]]:
-            yield (
-                "merge",
-                (ids, pair, 99),
-                _merged(ids, pair, 99),
-                "From left to right: [1, 1, 1] becomes [99, 1].",
-            )
-
-
-def _texts() -> list[str]:
-    rng = random.Random(2)
-    words = WORDS.split()
-    made = [" ".join(rng.choices([*words, *ODD], k=size // 4 + 1)) for size in range(40)]
-    return sorted([*ODD, *words, *made], key=len)
+            yield Case("merge", (ids, pair, 99), _merged, lambda ids, *_: order if len(ids) > 2 else "")
 
 
 def _train_cases(model: Tokenizer | None) -> Iterator[Case]:
-    for text in filter(None, _texts()):
-        ids, count = list(text.encode()), 1 + len(text) // 3
-        yield (
-            "train",
-            (text, 256 + count),
-            _judge_of_training(ids, count),
-            "Which of equal pairs is taken is free.",
-        )
+    yield from _training("train", lambda text: [text])
 
 
-def _judge_of_training(ids: list[int], count: int) -> Callable[[Any], str]:
+def _training(name: str, cut: Callable[[str], list[str]]) -> Iterator[Case]:
+    def judge(text: str, vocab_size: int) -> Callable[[Any], str]:
+        return _judge_of_training([list(chunk.encode()) for chunk in cut(text)], vocab_size - 256)
+
+    def remark(text: str, vocab_size: int) -> str:
+        ids = ", ".join(str(list(chunk.encode())) for chunk in cut(text))
+        return ids and f"The bytes are {ids}. Of equally frequent pairs, any may be taken."
+
+    for text in _texts():
+        yield Case(name, (text, 257 + len(text) // 3), judge, remark)
+
+
+def _judge_of_training(chunks: list[list[int]], count: int) -> Callable[[Any], str]:
     def wrong(answer: Any) -> str:
-        now = ids
-        if not isinstance(answer, (list, tuple)):
-            return "a list of pairs, in the order in which they were merged"
-        for number, pair in enumerate([tuple(pair) for pair in answer]):
-            counts = _counts(now)
-            most = max(counts.values(), default=0)
-            if number >= count:
-                return f"{count} merges, not {len(answer)}: besides the 256 bytes, each merge makes one piece"
-            if counts.get(pair, 0) < most or not most:
-                best = max(counts, key=lambda one: counts[one]) if counts else None
-                times = counts.get(pair, 0)
-                return f"merge {number + 1}: {pair} occurs {times} times there, and {best} {most} times"
-            now = _merged(now, pair, 256 + number)
-        return "" if len(answer) == count or len(now) < 2 else f"{count} merges, not {len(answer)}"
+        now = chunks
+        parts = answer if isinstance(answer, (list, tuple)) else [None]
+        if not all(isinstance(pair, (list, tuple)) for pair in parts):
+            none = "[], because there is no pair: stop when none is left"
+            return "a list of pairs, in the order in which they are merged" if _counts(*now) else none
+        for number, pair in enumerate(map(tuple, answer)):
+            counts = _counts(*now)
+            if number >= count or not counts:
+                why = "no pair is left" if not counts else "the 256 bytes are pieces, too"
+                return f"{counted(number, 'merge')}, not {len(answer)}: {why}"
+            best, times = max(counts, key=lambda one: counts[one]), counts.get(pair, 0)
+            if times < counts[best]:
+                return f"merge {number + 1}: {pair} occurs {times} times, and {best} {counts[best]} times"
+            now = [_merged(ids, pair, 256 + number) for ids in now]
+        if len(answer) == count or not _counts(*now):
+            return ""
+        return f"more merges than {len(answer)}: go on while any pair is left, also one that occurs once"
 
     return wrong
 
 
-def _learned(text: str, count: int) -> list[Pair]:
-    ids, merges = list(text.encode()), []
-    for number in range(count):
-        counts = _counts(ids)
-        if not counts:
-            break
-        merges.append(max(counts, key=lambda pair: counts[pair]))
-        ids = _merged(ids, merges[-1], 256 + number)
-    return merges
+def _pieces(merges: Sequence[Pair]) -> dict[int, bytes]:
+    pieces = {byte: bytes([byte]) for byte in range(256)}
+    for id, (left, right) in enumerate(merges, 256):
+        pieces[id] = pieces[left] + pieces[right]
+    return pieces
+
+
+def _encoded(text: str, merges: Sequence[Pair]) -> list[int]:
+    _pieces(merges)  # (a KeyError if a merge is of ids that do not exist yet)
+    ids = list(text.encode())
+    for id, pair in enumerate(merges, 256):
+        ids = _merged(ids, pair, id)
+    return ids
+
+
+def _decoded(ids: Sequence[int], merges: Sequence[Pair]) -> str:
+    pieces = _pieces(merges)
+    return b"".join(pieces[id] for id in ids).decode(errors="replace")
+
+
+def _tables() -> list[tuple[str, list[Pair]]]:
+    """Texts, each with merges, in which the order of merging matters."""
+    rng = random.Random(4)
+    made = [("abc", [(98, 99), (97, 98)])]
+    for size in range(150):
+        merges: list[Pair] = []
+        while len(merges) < 2 + size // 30:
+            ids = [*b"ab ", *range(256, 256 + len(merges))]
+            pair = (rng.choice(ids), rng.choice(ids))
+            merges += [] if pair in merges else [pair]
+        made.append(("".join(rng.choices("ab ", k=3 + size // 10)), merges))
+    return [*made, *((text, merges) for text in _texts())]
 
 
 def _encode_cases(model: Tokenizer | None) -> Iterator[Case]:
-    merges = _learned(WORDS, 30)
-    remark = "The earliest merge first, wherever it is; not the longest piece, and not from left to right."
-    for text in _texts():
-        ids = list(text.encode())
-        for number, pair in enumerate(merges):
-            ids = _merged(ids, pair, 256 + number)
-        yield "encode", (text, merges), ids, remark
-        yield "decode", (ids, merges), text, "Each merge is two others, down to bytes; then UTF-8."
-    yield (
-        "decode",
-        ([240, 159], merges),
-        "\ufffd",
-        "Bytes that are no text become U+FFFD: decode(errors='replace').",
-    )
+    order = "The earliest merge first, wherever it is; not the longest piece, and not from left to right."
+    back = "Ids from 256 on are two others, down to bytes. Bytes that are no text: decode(errors='replace')."
+    for text, merges in _tables():
+        yield Case("encode", (text, merges), _encoded, lambda *_: order)
+    for text, merges in _tables():
+        yield Case("decode", (_encoded(text, merges), merges), _decoded, lambda *_: back)
+    yield Case("decode", ([240, 159], []), _decoded, lambda *_: back)
+
+
+def _cut(text: str) -> list[str]:
+    return cut(PATTERNS["gpt2"], text)
+
+
+def _encoded_chunks(text: str, merges: Sequence[Pair]) -> list[int]:
+    return [id for chunk in _cut(text) for id in _encoded(chunk, merges)]
 
 
 def _cut_cases(model: Tokenizer | None) -> Iterator[Case]:
     more = ["Hello've world123 how's   it going?!", "if x:\n    return y", "3.14 and 1,000", "naïve你好 🦙🦙"]
-    for text in sorted([*_texts(), *more], key=len):
-        yield "cut", (text,), cut(PATTERNS["gpt2"], text), f"GPT-2's pattern is {PATTERNS['gpt2']}"
+    for text in [*_texts(), *more]:
+        yield Case("cut", (text,), _cut, lambda _: "The chapter explains GPT-2's pattern part by part.")
+    yield from _training("train_cut", _cut)
+    for text, merges in _tables():
+        yield Case("encode_cut", (text, merges), _encoded_chunks, lambda text, _: f"Chunks: {_cut(text)}.")
 
 
 # --- SentencePiece --------------------------------------------------------------------------------
 
-
-def _toy() -> ModelSpec:
-    """A small model with bytes."""
-    characters = sorted({character for piece in PIECES for character in piece})
-    pieces = [
-        Piece(b"<unk>", 0, PieceType.UNKNOWN),
-        *(Piece(byte, 0, PieceType.BYTE) for byte in BYTE_PIECES),
-    ]
-    texts = [*PIECES, *characters]
-    pieces += [Piece(text.encode(), -rank) for rank, text in enumerate(texts)]
-    return ModelSpec(Pieces.of(pieces), NormalizerSpec(remove_extra_whitespaces=False), byte_fallback=True)
+Row = tuple[str, float, str]
+BYTES: list[Row] = [(piece.decode(), 0.0, "BYTE") for piece in BYTE_PIECES]
+PIECES = "▁t en he in ▁a ▁the er an ▁in ll hell ing ▁an na nan ▁b ban <s 41 <0 41> x41>"
+"""The merges of a small model, the earliest first."""
 
 
-def _plain_texts() -> list[str]:
-    rng = random.Random(3)
-    words = ["the", "then", "in", "banana", "thing", "a", "an", "hello", "lll", "你", "🦙", "x", "ing"]
-    made = [" ".join(rng.choices(words, k=size // 3 + 1)) for size in range(60)]
-    return sorted([*words, *made, "", " ", "  the", "a  b"], key=len)
+def _spec(rows: Sequence[Row], add_dummy_prefix: bool) -> ModelSpec:
+    pieces = Pieces.of(Piece(text.encode(), score, PieceType[type]) for text, score, type in rows)
+    rules = NormalizerSpec(add_dummy_prefix=add_dummy_prefix, remove_extra_whitespaces=False)
+    return ModelSpec(pieces, rules, byte_fallback=True)
+
+
+def _rows(scores: Mapping[str, float]) -> list[Row]:
+    return [("<unk>", 0.0, "UNKNOWN"), *BYTES, *((piece, score, "NORMAL") for piece, score in scores.items())]
+
+
+def _ranked() -> dict[str, float]:
+    characters = sorted({*PIECES} - {" "})
+    return {piece: float(-rank) for rank, piece in enumerate([*PIECES.split(), *characters])}
+
+
+def _normalized(text: str) -> str:
+    return f"▁{text}".replace(" ", "▁") if text else ""
 
 
 def _normalize_cases(model: Tokenizer | None) -> Iterator[Case]:
-    for text in _plain_texts():
-        expected = f"▁{text}".replace(" ", "▁") if text else ""
-        yield (
-            "normalize",
-            (text,),
-            expected,
-            "Each space becomes ▁ (U+2581), and one more is put in front of a text.",
-        )
+    remark = "Spaces become ▁ (U+2581), with one more in front. An empty text stays empty, all else as it is."
+    for text in _texts():
+        yield Case("normalize", (text,), _normalized, lambda _: remark)
+
+
+def _merged_pieces(normalized: str, scores: Mapping[str, float]) -> list[str]:
+    spec = _spec(_rows(scores), False)
+    tokens = ReferenceEngine(spec).encode(normalized.encode())
+    return [text_of(spec.pieces.texts[token.id]) for token in tokens]
 
 
 def _piece_cases(model: Tokenizer | None) -> Iterator[Case]:
-    spec = _toy()
-    engine = ReferenceEngine(spec)
-    normal = [piece for piece in spec.pieces if piece.type == PieceType.NORMAL]
-    scores = {piece.text.decode(): piece.score for piece in normal}
-    for text in _plain_texts():
-        data = f"▁{text}".replace(" ", "▁") if text else ""
-        expected = [text_of(spec.pieces.texts[token.id]) for token in engine.encode(text.encode())]
-        yield "encode_pieces", (data, scores), expected, steps(spec, text)
+    def remark(normalized: str, scores: Mapping[str, float]) -> str:
+        made = steps(_spec(_rows(scores), False), normalized)
+        return "\n".join(str(step) for step in made if step.kind != "end")  # (the end has ids)
+
+    rng = random.Random(5)
+    for size in range(80):  # (scores need not be in the order of training, nor all different)
+        text = "".join(rng.choices("abc", k=3 + size // 10))
+        pieces = {
+            text[at : at + length] for at in range(len(text)) for length in (2, 3) if rng.random() < 0.7
+        }
+        scores = {piece: float(-rng.randrange(4)) for piece in sorted({*pieces, *"abc"})}
+        yield Case("encode_pieces", (text, scores), _merged_pieces, remark)
+    for text in _texts():
+        yield Case("encode_pieces", (_normalized(text), _ranked()), _merged_pieces, remark)
+
+
+def unfit(model: Tokenizer) -> str:
+    """What makes the last rung impossible with a model; empty if nothing does."""
+    spec = model.spec
+    plain = NormalizerSpec(spec.normalizer.name, remove_extra_whitespaces=False)
+    reasons = {
+        "is byte-level": spec.alphabet == "bytes",
+        "has no byte fallback": not spec.byte_fallback,
+        "puts no ▁ in front of texts": not spec.normalizer.add_dummy_prefix,
+        "changes texts (see cpbpe inspect)": (spec.normalizer, spec.denormalizer) != (plain, None),
+        "has user-defined pieces": PieceType.USER_DEFINED in spec.pieces.types,
+        "has unused pieces": PieceType.UNUSED in spec.pieces.types,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _model_cases(model: Tokenizer | None) -> Iterator[Case]:
-    assert model is not None
-    vocab = [
-        (model.vocab[id], model.vocab.score(id), model.vocab.piece_type(id).name)
-        for id in range(len(model.vocab))
-    ]
-    texts = {*_plain_texts(), *_texts(), "Hello world", "unbelievable", "The llama 🦙 reads stories, 你好!"}
-    for text in sorted(texts, key=lambda text: (len(text), text)):
-        yield "tokenize", (text, vocab), model.encode(text), steps(model, text)
+    special: list[Row] = [("<s>", 0.0, "CONTROL"), ("</s>", 0.0, "CONTROL")]
+    small = Tokenizer.from_spec(_spec([*_rows(_ranked()), *special], True))
+    back: list[Case] = []
+    joining = "CONTROL pieces and the space in front are left out. BYTE pieces become bytes, and these text."
+    for tok in filter(None, (small, model)):
+        ids = range(len(tok.vocab))
+        vocab = [(tok.vocab[id], tok.vocab.score(id), tok.vocab.piece_type(id).name) for id in ids]
+        about = "" if tok is model else "vocab is that of a small model, in which <s and > would make <s>.\n"
+
+        def remark(text: str, _: object, tok: Tokenizer = tok, about: str = about) -> str:
+            return about + "\n".join(map(str, steps(tok, text)))
+
+        def decoded(ids: list[int], _: object, tok: Tokenizer = tok) -> str:
+            if "\ufffd" in (text := tok.decode(ids)):
+                raise ValueError("a part of a character, which programs show in different ways")
+            return text
+
+        for text in [*_texts(), "Hello world", "The llama 🦙 reads stories, 你好!"]:
+            coded = tok.encode(text, add_bos=True)
+            yield Case("tokenize", (text, vocab), lambda text, _, tok=tok: tok.encode(text), remark)
+            back.append(Case("detokenize", (coded, vocab), decoded, lambda *_: joining))
+    yield from back
 
 
 # --- The ladder -----------------------------------------------------------------------------------
@@ -308,51 +272,68 @@ RUNGS = (
     Rung(
         "get_stats(ids) -> dict",
         "Count how often each pair of neighbours occurs in a list of numbers.",
+        "get_stats([7, 7, 7, 8]) == {(7, 7): 2, (7, 8): 1}",
         "4-bpe-by-hand",
         _stats_cases,
     ),
     Rung(
         "merge(ids, pair, new) -> list",
-        "Replace each occurrence of a pair by a new number, from left to right.",
+        "Replace each occurrence of a pair by a new number, from left to right. Give a new list.",
+        "merge([7, 7, 7, 8], (7, 7), 99) == [99, 7, 8]",
         "4-bpe-by-hand",
         _merge_cases,
     ),
     Rung(
         "train(text, vocab_size) -> list of pairs",
-        "Learn merges from the UTF-8 bytes of a text: merge the most frequent pair, again and again. The\n"
-        "first merge makes the id 256.",
+        "Learn merges from the UTF-8 bytes of a text: merge the most frequent pair, again and again, until\n"
+        "there are vocab_size pieces (256 are bytes) or no pair is left. The first merge makes the id 256.",
+        "train('ababc', 258) == [(97, 98), (256, 256)]",
         "4-bpe-by-hand",
         _train_cases,
     ),
     Rung(
-        "encode(text, merges) -> list\ndecode(ids, merges) -> str",
-        "Turn text into ids with merges that were learned, and back.",
+        "encode(text, merges) -> list of ids\ndecode(ids, merges) -> str",
+        "Turn text into ids with merges that were learned, a list as train gives it, and back.",
+        "encode('ababc', [(97, 98), (256, 256)]) == [257, 99]\n"
+        "decode([257, 99], [(97, 98), (256, 256)]) == 'ababc'",
         "4-bpe-by-hand",
         _encode_cases,
     ),
     Rung(
-        "cut(text) -> list",
-        "Cut a text as GPT-2 does, before anything is merged. (pip install regex.)",
+        "cut(text) -> list of str\n"
+        "train_cut(text, vocab_size) -> list of pairs\n"
+        "encode_cut(text, merges) -> list of ids",
+        "Cut a text as GPT-2 does (pip install regex). Then train and encode as before, but across a cut\n"
+        "nothing is counted or merged.",
+        "cut('the end') == ['the', ' end']\n"
+        "train_cut('e e e', 257) == [(32, 101)]\n"
+        "encode_cut('e e', [(101, 32)]) == [101, 32, 101]",
         "5-patterns",
         _cut_cases,
     ),
     Rung(
         "normalize(text) -> str",
         "Now SentencePiece: write spaces as U+2581, with one more in front.",
+        "normalize('Hello world') == '▁Hello▁world'",
         "7-sentencepiece",
         _normalize_cases,
     ),
     Rung(
-        "encode_pieces(normalized, scores) -> list",
+        "encode_pieces(normalized, scores) -> list of str",
         "Merge characters: of all neighbours whose joined text is a piece, the pair with the highest score,\n"
-        "the leftmost of equals. At the end, a character without a piece becomes bytes such as '<0xF0>'.",
+        "the leftmost of equals. scores is a dict from piece to score. At the end, a character without a\n"
+        "piece becomes bytes such as '<0xF0>'.",
+        "encode_pieces('abcé', {'bc': 0, 'ab': -1, 'a': -2}) == ['a', 'bc', '<0xC3>', '<0xA9>']",
         "7-sentencepiece",
         _piece_cases,
     ),
     Rung(
-        "tokenize(text, vocab) -> list of ids",
+        "tokenize(text, vocab) -> list of ids\ndetokenize(ids, vocab) -> str",
         "A real model: vocab is a list of (piece, score, type), and an id is a place in it. The types are\n"
-        "NORMAL, UNKNOWN, CONTROL and BYTE. Match it on any text, and you have written Llama's tokenizer.",
+        "'NORMAL', 'UNKNOWN', 'CONTROL' and 'BYTE'. You may call your functions of rungs 6 and 7. Match it\n"
+        "on any text, and you have written Llama's tokenizer.",
+        "tokenize('a', [('<unk>', 0, 'UNKNOWN'), ('▁a', 0, 'NORMAL'), ('▁', -1, 'NORMAL')]) == [1]\n"
+        "detokenize([1], [('<unk>', 0, 'UNKNOWN'), ('▁a', 0, 'NORMAL'), ('▁', -1, 'NORMAL')]) == 'a'",
         "7-sentencepiece",
         _model_cases,
         needs_model=True,

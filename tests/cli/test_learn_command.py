@@ -1,13 +1,21 @@
 """`cpbpe learn`: solutions hold on every rung, and each usual mistake is caught by a small case."""
 
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cpbpe
 from cpbpe.cli import main
-from cpbpe.tools.ladder import RUNGS, Failure, climb
-from tests.support import zoo
+from cpbpe.tools.climbing import Failure, climb
+from cpbpe.tools.ladder import RUNGS
+from tests.support import processes, zoo
 
 SOLUTION = r"""
 import regex
@@ -29,12 +37,15 @@ def merge(ids, pair, new):
     return made
 
 
-def train(text, vocab_size):
-    ids, merges = list(text.encode()), []
-    while len(merges) < vocab_size - 256 and len(ids) > 1:
-        counts = get_stats(ids)
+def train(text, vocab_size, cut=lambda text: [text]):
+    chunks, merges = [list(chunk.encode()) for chunk in cut(text)], []
+    while len(merges) < vocab_size - 256 and any(len(ids) > 1 for ids in chunks):
+        counts = {}
+        for ids in chunks:
+            for pair, count in get_stats(ids).items():
+                counts[pair] = counts.get(pair, 0) + count
         merges.append(max(counts, key=counts.get))
-        ids = merge(ids, merges[-1], 255 + len(merges))
+        chunks = [merge(ids, merges[-1], 255 + len(merges)) for ids in chunks]
     return merges
 
 
@@ -55,6 +66,14 @@ def decode(ids, merges):
 def cut(text):
     pattern = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
     return regex.findall(pattern, text)
+
+
+def train_cut(text, vocab_size):
+    return train(text, vocab_size, cut)
+
+
+def encode_cut(text, merges):
+    return [id for chunk in cut(text) for id in encode(chunk, merges)]
 
 
 def normalize(text):
@@ -81,6 +100,14 @@ def tokenize(text, vocab):
     scores = {piece: score for piece, score, kind in vocab if kind == "NORMAL"}
     ids = {piece: id for id, (piece, _, _) in enumerate(vocab)}
     return [ids[piece] for piece in encode_pieces(normalize(text), scores)]
+
+
+def detokenize(ids, vocab):
+    parts = []
+    for piece, _, kind in map(vocab.__getitem__, ids):
+        if kind != "CONTROL":
+            parts.append(bytes([int(piece[3:5], 16)]) if kind == "BYTE" else piece.encode())
+    return b"".join(parts).decode().replace("▁", " ")[1:]
 """
 
 MISTAKES = [
@@ -107,6 +134,105 @@ MISTAKES = [
 ]
 
 
+WRONG = [
+    (
+        1,
+        "get_stats",
+        "counts = Counter(pairwise(ids)); ids.clear(); return counts",
+    ),  # changes what it is given
+    (1, "get_stats", "return list(Counter(pairwise(ids)).items())"),
+    (2, "merge", "ids[:] = right_merge(ids, pair, new); return ids"),
+    (
+        2,  # numbers as text: merge([1, 10], (1, 1), 99) merges a 1 with half of a 10
+        "merge",
+        "return [int(id) for id in ' '.join(map(str, ids)).replace('%d %d' % pair, str(new)).split()]",
+    ),
+    (
+        3,
+        "train",
+        "return right_train(text, vocab_size) if ' ' in text else []",
+    ),
+    (3, "train", "return list(text.encode())"),
+    (4, "encode", "return longest(text.encode(), {piece: id for id, piece in pieces(merges).items()})"),
+    (
+        4,
+        "encode",
+        "return from_left(list(text.encode()), {pair: id for id, pair in enumerate(merges, 256)}.get)",
+    ),
+    (
+        5,
+        "cut",
+        r"""return re.findall(r"'s|'ve| ?[^\W\d_]+| ?\d+| ?(?:_|[^\s\w])+|\s+(?!\S)|\s+", text)""",
+    ),
+    (5, "train_cut", "return train(text, vocab_size)"),
+    (5, "encode_cut", "return encode(text, merges)"),
+    (6, "normalize", r"return '▁' + re.sub(r'\s', '▁', text) if text else ''"),
+    (6, "normalize", "return '▁' + (text.rstrip(' ') or text).replace(' ', '▁') if text else ''"),
+    (6, "normalize", "return right_normalize(unicodedata.normalize('NFC', text))"),
+    (7, "encode_pieces", "return in_bytes(longest(text, {piece: piece for piece in scores}), scores)"),
+    (
+        7,
+        "encode_pieces",
+        "join = lambda pair: pair[0] + pair[1] if pair[0] + pair[1] in scores else None\n"
+        "    return in_bytes(from_left(list(text), join), scores)",
+    ),
+    (7, "encode_pieces", "return in_bytes(all_at_once(list(text), scores), scores)"),
+    (8, "tokenize", "return right_tokenize(text, [(piece, score, 'NORMAL') for piece, score, _ in vocab])"),
+    (8, "detokenize", "return ''.join(vocab[id][0] for id in ids).replace('▁', ' ')[1:]"),
+]
+"""Functions that are wrong, by the number of their rung."""
+
+HELPERS = r"""
+import re
+import unicodedata
+from collections import Counter
+from itertools import pairwise
+
+right_merge, right_train, right_normalize, right_tokenize = merge, train, normalize, tokenize
+
+
+def pieces(merges):
+    pieces = {byte: bytes([byte]) for byte in range(256)}
+    for id, (left, right) in enumerate(merges, 256):
+        pieces[id] = pieces[left] + pieces[right]
+    return pieces
+
+
+def longest(text, ids):
+    if not text:
+        return []
+    size = next(size for size in range(len(text), 0, -1) if text[:size] in ids or size == 1)
+    return [ids.get(text[:size], text[:size]), *longest(text[size:], ids)]
+
+
+def from_left(symbols, join):
+    at = 0
+    while at < len(symbols) - 1:
+        joined = join(tuple(symbols[at : at + 2]))
+        if joined is None:
+            at += 1
+        else:
+            symbols[at : at + 2] = [joined]
+            at = max(at - 1, 0)
+    return symbols
+
+
+def all_at_once(symbols, scores):
+    while pairs := [pair for pair in pairwise(symbols) if "".join(pair) in scores]:
+        best = max(pairs, key=lambda pair: scores["".join(pair)])
+        symbols = merge(symbols, best, "".join(best))
+    return symbols
+
+
+def in_bytes(symbols, scores):
+    return [
+        piece
+        for symbol in symbols
+        for piece in ([symbol] if symbol in scores else [f"<0x{byte:02X}>" for byte in symbol.encode()])
+    ]
+"""
+
+
 @pytest.fixture(scope="module")
 def model() -> cpbpe.Tokenizer:
     return cpbpe.Tokenizer.from_bytes(zoo.model("tokenizer.model.v1"))
@@ -122,7 +248,9 @@ def test_a_solution_holds(model: cpbpe.Tokenizer) -> None:
     for number, rung in enumerate(RUNGS, 1):
         count = climb(rung, functions(SOLUTION), model)
         assert isinstance(count, int), (number, count)
-        assert count > 50
+        assert count >= 100  # (the documentation says so)
+    for example in "\n".join(rung.examples for rung in RUNGS).splitlines():
+        assert eval(example, functions(SOLUTION)) is True, example
 
 
 @pytest.mark.parametrize(("number", "right", "wrong"), MISTAKES)
@@ -134,6 +262,19 @@ def test_mistakes_are_caught_by_small_cases(
     failure = climb(RUNGS[number - 1], mistaken, model)
     assert isinstance(failure, Failure)
     assert len(failure.call) < 400
+    assert failure.given != failure.expected
+
+
+@pytest.mark.parametrize(("number", "name", "body"), WRONG)
+def test_wrong_functions_are_refused(number: int, name: str, body: str, model: cpbpe.Tokenizer) -> None:
+    """Each is an idea that somebody had. The case that refuses it can be read at a glance."""
+    parameters = {line.split("(")[0]: line for line in RUNGS[number - 1].functions.splitlines()}[name]
+    parameters = parameters.partition(" ->")[0].replace("normalized", "text")
+    mistaken = functions(f"{SOLUTION}{HELPERS}\n\ndef {parameters}:\n    {body}\n")
+    failure = climb(RUNGS[number - 1], mistaken, model)
+    assert isinstance(failure, Failure)
+    assert failure.call.startswith(f"{name}(")
+    assert len(failure.call) < 80, failure
     assert failure.given != failure.expected
 
 
@@ -153,10 +294,95 @@ def test_the_command(
     Path("mine.py").write_text("def get_stats(ids):\n    return 1 / 0\n", encoding="utf-8")
     assert main(["learn", "1", "mine.py"]) == 1
     assert capsys.readouterr().out.startswith(
-        "get_stats([])\n  gives     ZeroDivisionError: division by zero\n  expected  {}\n"
+        "get_stats([])\n  gives     ZeroDivisionError: division by zero (mine.py line 2)\n  expected  {}\n"
     )
-    assert main(["learn", "2", "mine.py"]) == 1
-    assert "there is no function merge" in capsys.readouterr().out
+
+
+ENDLESS = """\
+def merge(ids, pair, new):
+    print("I have", ids)
+    made, at = [], 0
+    while at < len(ids):
+        made.append(ids[at])
+    return made
+
+
+def cut(text):
+    import re
+    return re.findall("(x+x+)+y", "x" * 60)
+
+
+def normalize(text):
+    exit()
+
+
+def encode(text, merges):
+    import os
+    os._exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "printed"),
+    [
+        (
+            2,
+            """\
+merge([1], (1, 1), 99)
+  gives     nothing: it has not returned after 1 seconds (mine.py line 5)
+  expected  [1]
+
+It prints
+I have [1]
+""",
+        ),
+        (5, "gives     nothing: it has not returned after 1 seconds (mine.py line 11)"),
+        (6, "gives     SystemExit: None (mine.py line 15)"),
+        (4, "gives     nothing: it ends Python, with the exit code 3"),
+    ],
+)
+def test_functions_that_do_not_return(
+    number: int,
+    printed: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cpbpe.tools.climbing.SECONDS", 1)
+    Path("mine.py").write_text(ENDLESS)
+    assert main(["learn", str(number), "mine.py"]) == 1
+    assert printed in capsys.readouterr().out.replace(" 4)", " 5)")  # (either line of the loop)
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a group of processes gets Ctrl-C here as in a terminal")
+def test_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(f"{ENDLESS}\nimport os\nopen('begun', 'w').write(str(os.getpid()))\n")
+    learn = processes.start(
+        *("-m", "cpbpe", "learn", "2", "mine.py"),
+        cwd=tmp_path,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
+    begun = tmp_path / "begun"
+    while not (begun.exists() and begun.read_text()):
+        time.sleep(0.1)
+    time.sleep(1)
+    os.killpg(learn.pid, signal.SIGINT)
+    assert learn.communicate()[1] == b"cpbpe: interrupted; merge([1], (1, 1), 99) had not returned yet\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)  # the process of the endless function is no more
+
+
+MODELS: dict[str, dict[str, Any]] = {
+    "byte.json": {"preset": "gpt4"},
+    "nfkc.model": {"normalization_rule_name": "nfkc"},
+    "prefix.model": {"add_dummy_prefix": False},
+    "unknown.model": {"byte_fallback": False},
+    "user.model": {"user_defined_symbols": ["<x>"]},
+}
+"""Options of models for which the last rung cannot be solved."""
 
 
 @pytest.mark.parametrize(
@@ -166,7 +392,25 @@ def test_the_command(
         (["one"], 2, "there are rungs 1 to 8"),
         (["8", "mine.py"], 2, "this rung needs a model"),
         (["1", "none.py"], 1, "none.py: No such file"),
+        (["1", "mine.py", "byte.json"], 2, "rung 1 needs no model"),
         (["1", "broken.py"], 1, "broken.py cannot be run: "),
+        (
+            ["1", "missing.py"],
+            1,
+            "missing.py cannot be run: ModuleNotFoundError: No module named 'nowhere' (missing.py line 2)",
+        ),
+        (["1", "exits.py"], 1, "exits.py cannot be run: SystemExit"),
+        (["5", "escape.py"], 1, "pip install regex"),
+        (["2", "other.py"], 1, "other.py has no function merge; it has: count"),
+        (
+            ["8", "mine.py", "byte.json"],
+            1,
+            "needs a model like Llama 2's or Mistral 7B's; byte.json is byte-level",
+        ),
+        (["8", "mine.py", "nfkc.model"], 1, "nfkc.model changes texts"),
+        (["8", "mine.py", "prefix.model"], 1, "prefix.model puts no ▁ in front of texts"),
+        (["8", "mine.py", "unknown.model"], 1, "unknown.model has no byte fallback"),
+        (["8", "mine.py", "user.model"], 1, "user.model has user-defined pieces"),
     ],
 )
 def test_errors(
@@ -180,6 +424,13 @@ def test_errors(
     monkeypatch.chdir(tmp_path)
     Path("mine.py").touch()
     Path("broken.py").write_text("def get_stats(:\n")
+    Path("missing.py").write_text("import math\nimport nowhere\n")
+    Path("exits.py").write_text("exit()\n")
+    Path("escape.py").write_text("import re\nre.compile(r'\\p{L}')\n")
+    Path("other.py").write_text("from math import gcd\ndef count(ids):\n    return {}\n")
+    if arguments[-1] in MODELS:
+        options = {"vocab_size": 300, "hard_vocab_limit": False, **MODELS[arguments[-1]]}
+        cpbpe.train(["a b"], **options).tokenizer.save(arguments[-1])
     assert main(["learn", *arguments]) == code
     assert message in capsys.readouterr().err
 

@@ -1,0 +1,275 @@
+"""How a reader's functions are tried: the first case that fails, made small, and what was expected.
+
+What a reader writes may never end, fill the memory or end Python, so `climb_file` runs it in another process.
+The exercises are in `ladder.py`.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import multiprocessing
+import re
+import runpy
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from inspect import isfunction
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, TextIO
+
+from cpbpe.tokenizer.tokenizer import Tokenizer
+
+SECONDS = 5
+"""A call that takes longer is taken for endless."""
+MEMORY = 1 << 30
+"""How many bytes a reader's functions may take, where the system can limit them (Linux)."""
+LONG = 200
+"""A list with more members is shown by its name, and not shortened."""
+
+
+class Case(NamedTuple):
+    """A call that is tried."""
+
+    name: str
+    """The function."""
+    arguments: tuple[Any, ...]
+    """Its arguments."""
+    ours: Callable[..., Any]
+    """Gives what is expected, from the arguments, or raises an error if they make no sense. If several
+    answers are right, it gives a function that says what is wrong with an answer."""
+    remark: Callable[..., str] = lambda *_: ""
+    """Gives what helps after a wrong answer, from the arguments."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """An exercise."""
+
+    functions: str
+    """The signatures of the functions to write, a line for each."""
+    task: str
+    """What they do, in a few sentences."""
+    examples: str
+    """Calls with what they give, a line for each."""
+    chapter: str
+    """Where the course explains it."""
+    cases: Callable[[Tokenizer | None], Iterator[Case]]
+    """The cases that are tried; some need a model."""
+    needs_model: bool = False
+    """Whether they do."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that failed."""
+
+    call: str
+    """The call, as Python writes it."""
+    given: str
+    """What it gave or raised; empty while it is running."""
+    expected: str
+    """What was expected."""
+    remark: str = ""
+    """More about it, perhaps in several lines; or an empty text."""
+    printed: str = ""
+    """What the call printed."""
+
+
+Watch = Callable[[Failure], AbstractContextManager[None]]
+
+
+def climb(
+    rung: Rung,
+    functions: Mapping[str, Any],
+    model: Tokenizer | None = None,
+    watch: Watch = lambda running: nullcontext(),
+    printed: TextIO | None = None,
+) -> int | Failure:
+    """Try the functions: how many cases hold, or the first that does not, without what it can do without.
+
+    Every call runs within `watch`, and what it prints goes to `printed`. If a function is missing, it is a
+    ValueError.
+    """
+    output = io.StringIO() if printed is None else printed
+    count = 0
+    for case in rung.cases(model):
+        failure = _try(rung, case, functions, watch, output)
+        end = time.monotonic() + SECONDS
+        smaller = _smaller(case.arguments) if failure else iter(())
+        while failure and time.monotonic() < end and (arguments := next(smaller, None)):
+            if found := _try(rung, case._replace(arguments=arguments), functions, watch, output):
+                failure, case = found, case._replace(arguments=arguments)
+                smaller = _smaller(arguments)
+        if failure:
+            helps = failure.remark or str(case.remark(*case.arguments))
+            return replace(failure, remark=helps.strip())
+        count += 1
+    return count
+
+
+def _try(
+    rung: Rung, case: Case, functions: Mapping[str, Any], watch: Watch, output: TextIO
+) -> Failure | None:
+    """The failure of a case; None if it holds or makes no sense. A remark of the case is not yet in it."""
+    # 1. The call, and what is expected.
+    file, function = str(functions.get("__file__")), functions.get(case.name)
+    if not callable(function):
+        own = [
+            one.__name__ for one in functions.values() if isfunction(one) and one.__code__.co_filename == file
+        ]
+        raise ValueError(f"{file} has no function {case.name}; it has: {', '.join(own) or 'none'}")
+    try:
+        expected = case.ours(*case.arguments)
+    except Exception:
+        return None
+    judge = expected if callable(expected) else None
+    signature = re.search(rf"^{case.name}\((.*?)\)", rung.functions, re.MULTILINE)
+    names = signature[1].split(", ") if signature else []
+    shown = [
+        name if isinstance(value, (list, dict)) and len(value) > LONG else repr(value)
+        for name, value in zip(names, case.arguments, strict=True)
+    ]
+    running = Failure(f"{case.name}({', '.join(shown)})", "", judge(None) if judge else _short(expected))
+
+    # 2. The answer. The function gets copies, which show whether it changes them.
+    copies = [type(value)(value) if isinstance(value, (list, dict)) else value for value in case.arguments]
+    output.seek(0)
+    output.truncate()
+    wrong, remark = running.expected, ""
+    try:
+        with redirect_stdout(output), watch(running):
+            answer = function(*copies)
+            given = _short(answer)
+            if judge:
+                wrong = judge(answer)
+            elif not isinstance(answer, type(expected)):
+                remark = f"The type should be {type(expected).__name__}, not {type(answer).__name__}."
+            elif answer == expected:
+                wrong = ""
+    except (Exception, SystemExit) as error:
+        given, remark = _told(error, file), " "  # (no remark: it is about answers)
+
+    # 3. What is wrong with it.
+    changed = [name for name, one, copy in zip(names, case.arguments, copies, strict=True) if one != copy]
+    if changed and not wrong:
+        given, wrong = f"{given}, and changes {changed[0]}", f"{given}, and {changed[0]} stays as it was"
+        remark = "Make a new list: whoever calls the function may still need the old one."
+    if not wrong:
+        return None
+    output.seek(0)
+    return replace(running, given=given, expected=wrong, remark=remark, printed=output.read(1000))
+
+
+def _smaller(arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The arguments with a part of one of them left out, large parts first."""
+    for place, value in enumerate(arguments):
+        if not isinstance(value, (str, list, dict)) or len(value) > LONG:
+            continue
+        parts, size = list(value), len(value)
+        while size:
+            for at in range(0, len(parts), size):
+                kept: Any = parts[:at] + parts[at + size :]
+                if isinstance(value, str):
+                    kept = "".join(kept)
+                elif isinstance(value, dict):  # (a character of the text stays: otherwise it becomes bytes)
+                    kept = {key: value[key] for key in parts if key in kept or key in list(arguments[0])}
+                if len(kept) < len(value):
+                    yield (*arguments[:place], kept, *arguments[place + 1 :])
+            size //= 2
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}... ({len(text):,} characters)"
+
+
+def _told(error: BaseException, file: str) -> str:
+    """An exception, with the line of the file that it comes from."""
+    text = "".join(traceback.format_exception_only(error)).strip()
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == file]
+    text += f" ({file} line {lines[-1]})" if lines else ""
+    return (
+        f"{text}\nPython's re has no \\p: pip install regex, and import regex"
+        if "escape \\p" in text
+        else text
+    )
+
+
+# --- In another process ---------------------------------------------------------------------------
+
+
+def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | Failure:
+    """Try the functions of a file. A call that does not end is a failure, too."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe(duplex=False)
+    last: Any = None
+    with TemporaryDirectory() as folder:
+        process = spawn.Process(target=_apart, args=(theirs, rung, file, model, folder, SECONDS), daemon=True)
+        process.start()
+        theirs.close()
+        try:
+            with suppress(EOFError, OSError):
+                while True:
+                    last = ours.recv()
+            process.join()
+        except KeyboardInterrupt:
+            what = last.call if isinstance(last, Failure) else file
+            raise KeyboardInterrupt(f"{what} had not returned yet") from None
+        finally:
+            process.kill()
+            process.join()
+        if isinstance(last, Failure) and not last.given:  # it ended during a call
+            given = f"nothing: it ends Python, with the exit code {process.exitcode}"
+            if stack := Path(folder, "stack").read_text(encoding="utf-8", errors="replace"):
+                place = re.search(rf'"{re.escape(ascii(file)[1:-1])}", (line \d+)', stack)
+                where = f" ({file} {place[1]})" if place else ""
+                given = f"nothing: it has not returned after {SECONDS} seconds{where}"
+            printed = Path(folder, "printed").read_text(encoding="utf-8", errors="replace")[:1000]
+            last = replace(last, given=given, printed=printed)
+    if isinstance(last, str):
+        raise ValueError(last)
+    assert isinstance(last, (int, Failure)), f"the process ended with the code {process.exitcode}"
+    return last
+
+
+def _apart(
+    pipe: Connection, rung: Rung, file: str, model: Tokenizer | None, folder: str, seconds: float
+) -> None:
+    """What the other process does: send each call before it begins, and at last the result or an error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which then ends this one
+    stack = Path(folder, "stack").open("w", encoding="utf-8")  # noqa: SIM115 (both are open to the end)
+    printed = Path(folder, "printed").open("w+", buffering=1, encoding="utf-8", errors="replace")  # noqa: SIM115
+
+    @contextmanager
+    def watch(running: Failure) -> Iterator[None]:
+        pipe.send(running)
+        # This ends the process on every system, even within a regular expression, and even if the first
+        # process has been killed. (A signal or a trace function waits for the next line of Python.)
+        faulthandler.dump_traceback_later(seconds, exit=True, file=stack)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    try:
+        with watch(Failure(file, "", "a file that ends")):
+            functions = runpy.run_path(file)
+    except (Exception, SystemExit) as error:
+        pipe.send(f"{file} cannot be run: {_told(error, file)}")
+        return
+    with suppress(ImportError, OSError):
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+    try:
+        pipe.send(climb(rung, functions, model, watch, printed))
+    except ValueError as error:
+        pipe.send(str(error))
