@@ -211,14 +211,15 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
     ours, theirs = spawn.Pipe(duplex=False)
     last: Any = None
     with TemporaryDirectory() as folder:
-        process = spawn.Process(target=_apart, args=(theirs, rung, file, model, folder, SECONDS), daemon=True)
+        given_to_it = (theirs, rung, file, model, folder, SECONDS, MEMORY)
+        process = spawn.Process(target=_apart, args=given_to_it, daemon=True)
         process.start()
         theirs.close()
         try:
             with suppress(EOFError, OSError):
-                while True:
+                while last is None or (isinstance(last, Failure) and not last.given):
                     last = ours.recv()
-            process.join()
+            process.join(1)  # (longer only if the reader has begun a thread)
         except KeyboardInterrupt:
             what = last.call if isinstance(last, Failure) else file
             raise KeyboardInterrupt(f"{what} had not returned yet") from None
@@ -228,7 +229,8 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
         if isinstance(last, Failure) and not last.given:  # it ended during a call
             given = f"nothing: it ends Python, with the exit code {process.exitcode}"
             if stack := Path(folder, "stack").read_text(encoding="utf-8", errors="replace"):
-                place = re.search(rf'"{re.escape(ascii(file)[1:-1])}", (line \d+)', stack)
+                name = re.escape(file.encode("ascii", "backslashreplace").decode())
+                place = re.search(rf'"{name}", (line \d+)', stack)
                 where = f" ({file} {place[1]})" if place else ""
                 given = f"nothing: it has not returned after {SECONDS} seconds{where}"
             printed = Path(folder, "printed").read_text(encoding="utf-8", errors="replace")[:1000]
@@ -240,7 +242,13 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
 
 
 def _apart(
-    pipe: Connection, rung: Rung, file: str, model: Tokenizer | None, folder: str, seconds: float
+    pipe: Connection,
+    rung: Rung,
+    file: str,
+    model: Tokenizer | None,
+    folder: str,
+    seconds: float,
+    memory: int,
 ) -> None:
     """What the other process does: send each call before it begins, and at last the result or an error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which then ends this one
@@ -268,7 +276,7 @@ def _apart(
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (used + memory, resource.RLIM_INFINITY))
     try:
         pipe.send(climb(rung, functions, model, watch, printed))
     except ValueError as error:

@@ -298,7 +298,14 @@ def test_the_command(
     )
 
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is only limited here")
 ENDLESS = """\
+def get_stats(ids):
+    while ids:
+        ids += ids
+    return {}
+
+
 def merge(ids, pair, new):
     print("I have", ids)
     made, at = [], 0
@@ -329,16 +336,17 @@ def encode(text, merges):
             2,
             """\
 merge([1], (1, 1), 99)
-  gives     nothing: it has not returned after 1 seconds (mine.py line 5)
+  gives     nothing: it has not returned after 1 seconds (mine.py line 11)
   expected  [1]
 
 It prints
 I have [1]
 """,
         ),
-        (5, "gives     nothing: it has not returned after 1 seconds (mine.py line 11)"),
-        (6, "gives     SystemExit: None (mine.py line 15)"),
+        (5, "gives     nothing: it has not returned after 1 seconds (mine.py line 17)"),
+        (6, "gives     SystemExit: None (mine.py line 21)"),
         (4, "gives     nothing: it ends Python, with the exit code 3"),
+        pytest.param(1, "gives     MemoryError (mine.py line 3)", marks=LINUX),
     ],
 )
 def test_functions_that_do_not_return(
@@ -350,9 +358,11 @@ def test_functions_that_do_not_return(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("cpbpe.tools.climbing.SECONDS", 1)
+    if number == 1:
+        monkeypatch.setattr("cpbpe.tools.climbing.MEMORY", 50 << 20)
     Path("mine.py").write_text(ENDLESS)
     assert main(["learn", str(number), "mine.py"]) == 1
-    assert printed in capsys.readouterr().out.replace(" 4)", " 5)")  # (either line of the loop)
+    assert printed in capsys.readouterr().out.replace("line 10)", "line 11)")  # (either of the loop)
     assert not multiprocessing.active_children()
 
 
