@@ -62,9 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     Path(arguments.file).read_bytes()  # (so that a missing file is reported as everywhere)
     model = load(arguments, arguments.model, plain=True) if arguments.model else None
     if model and (reason := unfit(model)):
-        raise ValueError(
-            f"rung {number} needs a model like Llama 2's or Mistral 7B's; {arguments.model} {reason}"
-        )
+        needed = f"rung {number} needs a model like Llama 2's or Mistral 7B's"
+        raise ValueError(f"{needed}; {arguments.model} {reason}")
     result = climb_file(rung, arguments.file, model)
     if isinstance(result, Failure):
         given = result.given.replace("\n", "\n            ")
@@ -84,7 +83,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about(number: int, rung: Rung) -> str:
     """A rung in a few lines."""
-    lines = "\n".join(
-        [rung.functions, rung.task, rung.examples, f"(docs/learn/{rung.chapter}.md)"]
-    ).splitlines()
-    return f"{number}  " + "\n   ".join(lines)
+    lines = f"{rung.functions}\n{rung.task}\n{rung.examples}\n(docs/learn/{rung.chapter}.md)"
+    return f"{number}  " + lines.replace("\n", "\n   ")

@@ -120,10 +120,9 @@ def _try(
     # 1. The call, and what is expected.
     file, function = str(functions.get("__file__")), functions.get(case.name)
     if not callable(function):
-        own = [
-            one.__name__ for one in functions.values() if isfunction(one) and one.__code__.co_filename == file
-        ]
-        raise ValueError(f"{file} has no function {case.name}; it has: {', '.join(own) or 'none'}")
+        made = [one for one in functions.values() if isfunction(one) and one.__code__.co_filename == file]
+        has = ", ".join(one.__name__ for one in made) or "none"
+        raise ValueError(f"{file} has no function {case.name}; it has: {has}")
     try:
         expected = case.ours(*case.arguments)
     except Exception:
@@ -195,11 +194,9 @@ def _told(error: BaseException, file: str) -> str:
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in frames if frame.f_code.co_filename == file]
     text += f" ({file} line {lines[-1]})" if lines else ""
-    return (
-        f"{text}\nPython's re has no \\p: pip install regex, and import regex"
-        if "escape \\p" in text
-        else text
-    )
+    if "escape \\p" in text:
+        text += "\nPython's re has no \\p: pip install regex, and import regex"
+    return text
 
 
 # --- In another process ---------------------------------------------------------------------------
@@ -211,8 +208,8 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
     ours, theirs = spawn.Pipe(duplex=False)
     last: Any = None
     with TemporaryDirectory() as folder:
-        given_to_it = (theirs, rung, file, model, folder, SECONDS, MEMORY)
-        process = spawn.Process(target=_apart, args=given_to_it, daemon=True)
+        what = (theirs, (SECONDS, MEMORY), folder, rung, file, model)
+        process = spawn.Process(target=_apart, args=what, daemon=True)
         process.start()
         theirs.close()
         try:
@@ -221,8 +218,8 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
                     last = ours.recv()
             process.join(1)  # (longer only if the reader has begun a thread)
         except KeyboardInterrupt:
-            what = last.call if isinstance(last, Failure) else file
-            raise KeyboardInterrupt(f"{what} had not returned yet") from None
+            running = last.call if isinstance(last, Failure) else file
+            raise KeyboardInterrupt(f"{running} had not returned yet") from None
         finally:
             process.kill()
             process.join()
@@ -237,18 +234,13 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
             last = replace(last, given=given, printed=printed)
     if isinstance(last, str):
         raise ValueError(last)
-    assert isinstance(last, (int, Failure)), f"the process ended with the code {process.exitcode}"
+    if not isinstance(last, (int, Failure)):
+        raise ChildProcessError(f"{file} was not run: its process ended with the code {process.exitcode}")
     return last
 
 
 def _apart(
-    pipe: Connection,
-    rung: Rung,
-    file: str,
-    model: Tokenizer | None,
-    folder: str,
-    seconds: float,
-    memory: int,
+    pipe: Connection, limits: tuple[float, int], folder: str, rung: Rung, file: str, model: Tokenizer | None
 ) -> None:
     """What the other process does: send each call before it begins, and at last the result or an error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which then ends this one
@@ -260,7 +252,7 @@ def _apart(
         pipe.send(running)
         # This ends the process on every system, even within a regular expression, and even if the first
         # process has been killed. (A signal or a trace function waits for the next line of Python.)
-        faulthandler.dump_traceback_later(seconds, exit=True, file=stack)
+        faulthandler.dump_traceback_later(limits[0], exit=True, file=stack)
         try:
             yield
         finally:
@@ -272,11 +264,11 @@ def _apart(
     except (Exception, SystemExit) as error:
         pipe.send(f"{file} cannot be run: {_told(error, file)}")
         return
-    with suppress(ImportError, OSError):
+    with suppress(ImportError, OSError, ValueError):  # (a ValueError if there is a lower limit already)
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + memory, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (used + limits[1], resource.RLIM_INFINITY))
     try:
         pipe.send(climb(rung, functions, model, watch, printed))
     except ValueError as error:

@@ -21,7 +21,7 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.climbing import Case, Rung
 
 WORDS = "low lower lowest then the there in thing banana hello hen aaabdaaabac x² it's IT'S a.b a_b 3.14"
-ODD = "| |\n|  a|a  |a\tb|a\nb|\n\n a|é|e\u0301|你好|🦙|Ⅷ½|▁|<s>|<0x41>"
+ODD = "| |\n|  a|a  |a\tb|a\nb|\n\n a|é|e\u0301|你好|🦙|Ⅷ½|▁|<s>|<unk>|<0x41>"
 
 Pair = tuple[int, int]
 
@@ -162,7 +162,12 @@ def _encoded_chunks(text: str, merges: Sequence[Pair]) -> list[int]:
 
 
 def _cut_cases(model: Tokenizer | None) -> Iterator[Case]:
-    more = ["Hello've world123 how's   it going?!", "if x:\n    return y", "3.14 and 1,000", "naïve你好 🦙🦙"]
+    more = [
+        "I'd I'm don't we'll I've you're he's",
+        "hello've world123 how's   it?!",
+        "if x:\n    return y",
+        "你好a🦙🦙",
+    ]
     for text in [*_texts(), *more]:
         yield Case("cut", (text,), _cut, lambda _: "The chapter explains GPT-2's pattern part by part.")
     yield from _training("train_cut", _cut)
@@ -174,7 +179,7 @@ def _cut_cases(model: Tokenizer | None) -> Iterator[Case]:
 
 Row = tuple[str, float, str]
 BYTES: list[Row] = [(piece.decode(), 0.0, "BYTE") for piece in BYTE_PIECES]
-PIECES = "▁t en he in ▁a ▁the er an ▁in ll hell ing ▁an na nan ▁b ban <s 41 <0 41> x41>"
+PIECES = "▁t en he in ▁a ▁the er an ▁in ll hell ing ▁an na nan ▁b ban <s nk <u <unk 41 <0 41> x41>"
 """The merges of a small model, the earliest first."""
 
 

@@ -131,6 +131,10 @@ MISTAKES = [
     ),  # the rightmost
     (7, "if symbol in scores else", "if True else"),
     (8, 'kind == "NORMAL"', 'kind != "NORMAL"'),
+    (8, 'kind == "NORMAL"', 'kind in ("NORMAL", "CONTROL")'),
+    (8, 'kind == "NORMAL"', 'kind in ("NORMAL", "UNKNOWN")'),
+    (8, 'kind == "NORMAL"', 'kind in ("NORMAL", "BYTE")'),
+    (8, '" ")[1:]', '" ").strip()'),
 ]
 
 
