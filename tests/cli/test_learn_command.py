@@ -139,11 +139,7 @@ MISTAKES = [
 
 
 WRONG = [
-    (
-        1,
-        "get_stats",
-        "counts = Counter(pairwise(ids)); ids.clear(); return counts",
-    ),  # changes what it is given
+    (1, "get_stats", "counts = Counter(pairwise(ids)); ids.clear(); return counts"),
     (1, "get_stats", "return list(Counter(pairwise(ids)).items())"),
     (2, "merge", "ids[:] = right_merge(ids, pair, new); return ids"),
     (
@@ -151,11 +147,7 @@ WRONG = [
         "merge",
         "return [int(id) for id in ' '.join(map(str, ids)).replace('%d %d' % pair, str(new)).split()]",
     ),
-    (
-        3,
-        "train",
-        "return right_train(text, vocab_size) if ' ' in text else []",
-    ),
+    (3, "train", "return right_train(text, vocab_size) if ' ' in text else []"),
     (3, "train", "return list(text.encode())"),
     (4, "encode", "return longest(text.encode(), {piece: id for id, piece in pieces(merges).items()})"),
     (
@@ -166,7 +158,8 @@ WRONG = [
     (
         5,
         "cut",
-        r"""return re.findall(r"'s|'ve| ?[^\W\d_]+| ?\d+| ?(?:_|[^\s\w])+|\s+(?!\S)|\s+", text)""",
+        r"""pattern = r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:_|[^\s\w])+|\s+(?!\S)|\s+"
+    return re.findall(pattern, text)""",
     ),
     (5, "train_cut", "return train(text, vocab_size)"),
     (5, "encode_cut", "return encode(text, merges)"),
