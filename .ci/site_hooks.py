@@ -96,14 +96,15 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Lead links out of docs/ to where the site has what they name."""
+    """Lead links out of docs/ to where the site has what they name, and end with what each page has."""
     uri = page.file.src_uri
-    if uri in ("index.md", "api.md", *AT_ROOT.values()):
-        return markdown
-    if uri.startswith("learn/"):
-        name = posixpath.basename(uri)[:-3]
-        markdown += f'\n\n[This page as a notebook]({name}.ipynb){{ download="{name}.ipynb" }}\n'
-    return _relinked(markdown, posixpath.dirname(f"docs/{uri}"), uri)
+    folder, name = posixpath.split(uri.removesuffix(".md"))
+    if uri not in ("index.md", "api.md", *AT_ROOT.values()):
+        markdown = _relinked(markdown, posixpath.dirname(f"docs/{uri}"), uri)
+    ends = [f"[Glossary]({posixpath.relpath('glossary.md', folder or '.')})"]
+    if folder == "learn":
+        ends.append(f'[This page as a notebook]({name}.ipynb){{ download="{name}.ipynb" }}')
+    return f"{markdown}\n\n{' · '.join(ends)}\n"
 
 
 def _relinked(text: str, folder: str, page: str) -> str:

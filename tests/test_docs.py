@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
 COURSE = sorted((ROOT / "docs" / "learn").glob("[0-9]*.md"))
 DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITHOUT_EXAMPLES = {"releasing"}  # (its commands build wheels and publish them)
+WITHOUT_EXAMPLES = {"releasing", "glossary"}  # (the commands of the first build wheels and publish them)
 PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
