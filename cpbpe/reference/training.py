@@ -535,18 +535,25 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     counted = [(word.decode(), count) for word, count in unpack(words)]
     check_size(words)
 
-    # 2. Count the characters and accept some.
+    # 2. Count the characters and accept some. (An older model has done so already.)
     characters: Multiset[str] = Multiset()
-    for done, (word, count) in enumerate(counted):
+    for done, (word, count) in enumerate(counted if spec.begun is None else ()):
         report("characters", done, len(counted))
         for character in word:
             characters[character] += count
-    accepted = accept_characters(characters, spec)
+    accepted = accept_characters(characters, spec) if spec.begun is None else set()
     ranked = sorted(set(characters) | accepted, key=lambda c: (-characters[c], c))
     left_out = [c for c in ranked if c not in accepted and c not in (BND, NUL)]
     pieces = [c for c in ranked if c in accepted]
     ids = {piece: id for id, piece in enumerate(pieces)}
     limit = spec.vocab_size - spec.meta_pieces - (0 if spec.auto_character_coverage else len(accepted))
+    symbols: list[tuple[Sequence[int], int]]
+    if spec.begun is None:
+        symbols = [([ids.get(c, WALL) for c in word], count) for word, count in counted]
+    else:
+        pieces = [text.decode() for text in spec.begun.texts]
+        symbols = [(word, count) for word, (_, count) in zip(spec.begun.words(), counted, strict=True)]
+    total = sum(count * len(word) for word, count in symbols)
 
     # 3. Merge.
     def order(pair: Pair, first: object) -> tuple[int, bytes]:
@@ -554,7 +561,6 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
         return len(piece), piece.encode()
 
     report("pairs", 0, len(counted))
-    symbols = (([ids.get(c, WALL) for c in word], count) for word, count in counted)
     merging = merges_of(symbols, pieces, lambda piece: is_valid(piece, spec.limits), order)
     merges: list[Merge] = []
     for merge in islice(merging, max(limit, 0)):
@@ -563,9 +569,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     return Learned(
         merges=tuple(merge.piece.encode() for merge in merges),
         frequencies=array("Q", (merge.frequency for merge in merges)),
-        symbols=array(
-            "Q", accumulate((-merge.shorter for merge in merges), initial=sum(characters.values()))
-        ),
+        symbols=array("Q", accumulate((-merge.shorter for merge in merges), initial=total)),
         characters=tuple(pieces[: len(accepted)]),
         character_counts=array("Q", (characters[c] for c in ranked if c in accepted)),
         dropped_characters=tuple(left_out),

@@ -13,7 +13,7 @@ are those of the SentencePiece family, `ByteCountSpec` and `ByteLearnSpec` those
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -73,6 +73,25 @@ class CountSpec:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """Words as the merges of an older model leave them, so that learning goes on from there."""
+
+    texts: tuple[bytes, ...]
+    """The texts of the symbols, whose numbers begin with 1."""
+    symbols: bytes = field(repr=False)
+    """The symbols of all words, one word after another, as u32; 0 stands for what no merge crosses."""
+    ends: bytes = field(repr=False)
+    """Where the symbols of each word end, as u64."""
+
+    def words(self) -> Iterator[Sequence[int]]:
+        """The symbols of each word, as places in `texts`; -1 for what no merge crosses."""
+        symbols, begin = array("I", self.symbols), 0
+        for end in array("Q", self.ends):
+            yield [symbol - 1 for symbol in symbols[begin:end]]
+            begin = end
+
+
+@dataclass(frozen=True)
 class LearnSpec:
     """Everything that decides which merges are learned from words."""
 
@@ -90,6 +109,8 @@ class LearnSpec:
     auto_character_coverage: bool = False
     """Accept every character for now; `cpbpe.training.families` chooses characters and merges together
     afterwards."""
+    begun: Begun | None = None
+    """The words as an older model leaves them. Then no characters are counted or accepted."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +141,8 @@ class ByteLearnSpec:
     """The most bytes that a piece of more than two can have; 0 for no limit."""
     forbidden: tuple[bytes, ...] = ()
     """Texts that are never pieces: those of special tokens."""
+    begun: Begun | None = None
+    """The words as an older model leaves them. Then `byte_order` is not used."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,9 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use cpbpe::memory::{collected, with_room};
 use cpbpe::train::bytes::{learn_bytes, ByteCounter};
-use cpbpe::train::{self, ByteLearnSpec, CountSpec, LearnSpec, PieceLimits, SkipReason, Ties, Tuning, Words, WordsRef};
+use cpbpe::train::{
+    self, Begun, ByteLearnSpec, CountSpec, LearnSpec, PieceLimits, SkipReason, Ties, Tuning, Words, WordsRef,
+};
 use cpbpe::watch::{watch, Monitor};
 use cpbpe::{Error, NormalizerOptions};
 
@@ -92,7 +94,23 @@ fn learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<LearnSpec> {
         character_coverage: field::<f64>(spec, "character_coverage")? as f32,
         required_chars: required_chars.chars().collect(),
         auto_character_coverage: field(spec, "auto_character_coverage")?,
+        begun: begun(spec)?,
     })
+}
+
+/// The core's form of Python's `Begun`, if a spec has one.
+fn begun(spec: &Bound<'_, PyAny>) -> PyResult<Option<Begun>> {
+    let begun = spec.getattr("begun")?;
+    if begun.is_none() {
+        return Ok(None);
+    }
+    let symbols: Vec<u8> = field(&begun, "symbols")?;
+    let ends: Vec<u8> = field(&begun, "ends")?;
+    Ok(Some(Begun {
+        texts: field(&begun, "texts")?,
+        symbols: symbols.as_chunks().0.iter().map(|number| u32::from_ne_bytes(*number)).collect(),
+        ends: ends.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number)).collect(),
+    }))
 }
 
 /// The core's form of Python's `ByteLearnSpec`.
@@ -110,6 +128,7 @@ fn byte_learn_spec(spec: &Bound<'_, PyAny>) -> PyResult<ByteLearnSpec> {
         min_frequency: field(spec, "min_frequency")?,
         max_length: field(spec, "max_length")?,
         forbidden: field(spec, "forbidden")?,
+        begun: begun(spec)?,
     })
 }
 

@@ -101,6 +101,7 @@ pub extern "C" fn train(
             character_coverage: coverage as f32,
             required_chars: Vec::new(),
             auto_character_coverage: false,
+            begun: None,
         };
         let learned = learn(&words, &spec, &Tuning::DEFAULT, 1, &monitor)?;
         put_merges(&learned.merges, numbers, text);
@@ -134,7 +135,7 @@ pub extern "C" fn train_bytes(merges: usize, max_length: u32, first: bool) -> i3
         // 2. Learn.
         let ties = if first { Ties::First } else { Ties::Ids };
         let byte_order = gpt2_order();
-        let spec = ByteLearnSpec { merges, ties, byte_order, min_frequency: 0, max_length, forbidden };
+        let spec = ByteLearnSpec { merges, ties, byte_order, min_frequency: 0, max_length, forbidden, begun: None };
         let learned = learn_bytes(&words, &spec, &Tuning::DEFAULT, 1, &monitor)?;
         put_merges(&learned, numbers, text);
         // 3. Keep what `rivals` needs.

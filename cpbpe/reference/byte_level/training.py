@@ -34,7 +34,15 @@ from cpbpe.reference.training import (
     merges_of,
     unpack,
 )
-from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, Learned, Progress, Skipped, Words
+from cpbpe.reference.training_values import (
+    Begun,
+    ByteCountSpec,
+    ByteLearnSpec,
+    Learned,
+    Progress,
+    Skipped,
+    Words,
+)
 from cpbpe.text.utf8 import BYTE_ORDER
 
 TIES = ("minbpe", "tokenizers")
@@ -103,6 +111,7 @@ def learn(
     min_frequency: int = 0,
     max_length: int = 0,
     forbidden: Collection[bytes] = (),
+    begun: Begun | None = None,
 ) -> LearnedMerges:
     """Return the first `merges` merges that counted chunks yield; fewer if no pair is left.
 
@@ -114,7 +123,7 @@ def learn(
 
     A pair is not merged if it is rarer than `min_frequency`, if it has more than `max_length` bytes (0 means
     no limit; pairs of single bytes are always allowed), or if its text is `forbidden`, because it would be
-    taken for a special token.
+    taken for a special token. With `begun`, learning goes on from what an older model makes of the chunks.
     """
     if ties not in TIES:
         raise ValueError(f"ties={ties!r} is none of {', '.join(map(repr, TIES))}")
@@ -127,11 +136,14 @@ def learn(
     def order(pair: Pair, first: Callable[[Pair], int]) -> tuple[int, ...]:
         if ties == "minbpe":
             return (first(pair),)
-        return tuple(place_of[id] if id < 256 else id for id in pair)
+        return pair if begun else tuple(place_of[id] if id < 256 else id for id in pair)
 
     learned = LearnedMerges()
     pieces = [bytes([byte]) for byte in range(256)]
-    for merge in islice(merges_of(chunks.items(), pieces, allowed, order), merges):
+    words: Iterable[tuple[Sequence[int], int]] = chunks.items()
+    if begun:
+        pieces, words = list(begun.texts), zip(begun.words(), chunks.values(), strict=True)
+    for merge in islice(merges_of(words, pieces, allowed, order), merges):
         if merge.frequency < max(min_frequency, 1):
             break  # all pairs that are left are too rare, or no longer in the text
         learned.pairs.append(merge.pair)
@@ -190,8 +202,12 @@ def learn_words(words: Words, spec: ByteLearnSpec, progress: Progress | None = N
         min_frequency=spec.min_frequency,
         max_length=spec.max_length,
         forbidden=frozenset(spec.forbidden),
+        begun=spec.begun,
     )
-    ids = [spec.byte_order.index(byte) for byte in range(256)]
+    ids: Sequence[int] = [spec.byte_order.index(byte) for byte in range(256)]
+    if spec.begun:
+        ids = range(256)  # the numbers of the older model's symbols are ids
+        total = sum(count * len(word) for word, (_, count) in zip(spec.begun.words(), rows, strict=True))
     return Learned(
         merges=tuple(learned.pieces),
         frequencies=array("Q", learned.counts),

@@ -51,13 +51,14 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
     Ok(order)
 }
 
-/// Lay out the words in this many parts. `write` appends the symbols of a word; there are this many of them, from 1 on.
+/// Lay out the words in this many parts. `write` appends the symbols of a word, which it is given with its place; there
+/// are this many symbols, from 1 on.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
     symbols: usize,
     parts: usize,
-    write: impl Fn(&str, &mut Vec<SymbolNumber>) + Sync,
+    write: impl Fn(usize, &str, &mut Vec<SymbolNumber>) + Sync,
     monitor: &Monitor,
 ) -> Result<Vec<TextPart>, Error> {
     // Words that are neighbours in this order go to different parts, so that all parts are alike.
@@ -71,7 +72,7 @@ pub fn lay_out(
             let (word, count) = words.get(at as usize);
             symbols.clear();
             symbols.grow(word.len())?;
-            write(word, &mut symbols);
+            write(at as usize, word, &mut symbols);
             // A character that is not accepted divides a word. A symbol that is alone never merges.
             for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
                 part.push(run, count)?;

@@ -12,7 +12,7 @@ use crate::train::layout::{by_count, lay_out};
 use crate::train::learner::Learner;
 use crate::train::text::TextPart;
 use crate::train::tracked::TrackedPairs;
-use crate::train::values::{LearnSpec, Learned, Merges, Tuning};
+use crate::train::values::{Characters, LearnSpec, Learned, Merges, Tuning};
 use crate::train::words::WordsRef;
 use crate::watch::{LearnPhase, Monitor};
 
@@ -42,6 +42,7 @@ use crate::watch::{LearnPhase, Monitor};
 ///     character_coverage: 1.0,
 ///     required_chars: Vec::new(),
 ///     auto_character_coverage: false,
+///     begun: None,
 /// };
 /// let words = WordsRef::new([&words.blob, &words.ends, &words.counts, &words.firsts], 1)?;
 /// let learned = learn(&words, &spec, &Tuning::DEFAULT, 1, &Monitor::default())?;
@@ -59,12 +60,27 @@ pub fn learn(
     threads: usize,
     monitor: &Monitor,
 ) -> Result<Learned, Error> {
-    // 1. Accept characters.
+    // 1. Accept characters, which are the first symbols; or begin with those of an older model.
     monitor.enter(LearnPhase::Characters, words.len());
-    let characters = accept_characters(&count_characters(words, threads, monitor)?, spec);
-    let merges = Merges { symbols: vec![characters.total], ..Merges::default() };
+    let (characters, total) = match &spec.begun {
+        None => {
+            let characters = accept_characters(&count_characters(words, threads, monitor)?, spec);
+            let total = characters.total;
+            (characters, total)
+        }
+        Some(begun) => (Characters::default(), begun.total(words)?),
+    };
+    let merges = Merges { symbols: vec![total], ..Merges::default() };
     let mut learned = Learned { characters, merges };
     let accepted = &learned.characters.accepted[..];
+    let of_characters: Vec<Vec<u8>>;
+    let texts = match &spec.begun {
+        None => {
+            of_characters = accepted.iter().map(|(c, _)| c.to_string().into_bytes()).collect();
+            &of_characters
+        }
+        Some(begun) => &begun.texts,
+    };
 
     // 2. Calculate how many merges are needed.
     let taken = if spec.auto_character_coverage { 0 } else { accepted.len() };
@@ -90,13 +106,16 @@ pub fn learn(
         for (symbol, (c, _)) in (1..).zip(accepted) {
             symbol_of[*c as usize] = symbol;
         }
-        let write = |word: &str, symbols: &mut Vec<u32>| symbols.extend(word.chars().map(|c| symbol_of[c as usize]));
-        let parts = lay_out(words, &order, accepted.len(), parts, write, monitor)?;
+        let write = |at: usize, word: &str, symbols: &mut Vec<u32>| match &spec.begun {
+            None => symbols.extend(word.chars().map(|c| symbol_of[c as usize])),
+            Some(begun) => symbols.extend_from_slice(begun.word(at)),
+        };
+        let parts = lay_out(words, &order, texts.len(), parts, write, monitor)?;
         drop(symbol_of);
         track_every_pair |= parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
 
         // 4. Merge.
-        let tracked = TrackedPairs::new(spec.limits, accepted)?;
+        let tracked = TrackedPairs::new(spec.limits, texts)?;
         let mut learner = Learner::new((spec.vocab_size, 1), tuning, parts, tracked, last_frequency, monitor);
         if learner.merge_all(limit, track_every_pair.then_some(0), &mut learned.merges)? {
             return Ok(learned);
@@ -104,6 +123,6 @@ pub fn learn(
 
         // 5. Pairs are needed that are no longer in the text. Start again, and track every pair.
         track_every_pair = true;
-        learned.merges = Merges { symbols: vec![learned.characters.total], ..Merges::default() };
+        learned.merges = Merges { symbols: vec![total], ..Merges::default() };
     }
 }

@@ -64,5 +64,5 @@ pub use counter::Counter;
 pub use learn::learn;
 pub use limits::{PieceLimits, PieceProfile};
 pub use tallies::{SkipReason, Skipped, Tallies};
-pub use values::{ByteLearnSpec, Characters, CountSpec, LearnSpec, Learned, Merges, Ties, Tuning};
+pub use values::{Begun, ByteLearnSpec, Characters, CountSpec, LearnSpec, Learned, Merges, Ties, Tuning};
 pub use words::{merge_words, Words, WordsRef};

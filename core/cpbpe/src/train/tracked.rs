@@ -219,18 +219,18 @@ pub struct PieceRanking {
 pub type TrackedPairs = Tracked<PieceRanking>;
 
 impl TrackedPairs {
-    /// No pairs yet, of symbols that have one character each.
-    pub fn new(limits: PieceLimits, accepted: &[(char, u64)]) -> Result<TrackedPairs, Halt> {
+    /// No pairs yet, of symbols with these texts: characters, or pieces that these limits allow.
+    pub fn new(limits: PieceLimits, symbols: &[Vec<u8>]) -> Result<TrackedPairs, Halt> {
         let classes = limits.char_classes()?;
         let mut profiles = vec![PieceProfile::of_character(ALWAYS_ALONE)]; // NO_SYMBOL
-        for (c, _) in accepted {
+        for text in symbols {
             // The limits are for compact text.
-            let compact = if *c == '\u{2581}' { ' ' } else { *c };
-            profiles.push(PieceProfile::of_character(classes.of(compact)));
+            let compact = String::from_utf8_lossy(text).replace('\u{2581}', " ");
+            let each = compact.chars().map(|c| PieceProfile::of_character(classes.of(c)));
+            profiles.push(each.reduce(|left, right| left.then(&right)).unwrap_or(profiles[0]));
         }
-        let texts = accepted.iter().map(|(c, _)| c.to_string());
         let ranking = PieceRanking { limits, profiles, queue: PairQueue::default() };
-        Ok(Tracked::of(ranking, std::iter::once(String::new()).chain(texts)))
+        Ok(Tracked::of(ranking, std::iter::once(&[][..]).chain(symbols.iter().map(Vec::as_slice))))
     }
 }
 
@@ -297,7 +297,7 @@ mod tests {
             treat_whitespace_as_suffix: false,
             allow_whitespace_only_pieces: false,
         };
-        let accepted: Vec<(char, u64)> = ('a'..='z').map(|c| (c, 1)).collect();
+        let accepted: Vec<Vec<u8>> = (b'a'..=b'z').map(|c| vec![c]).collect();
         for (seed, threshold) in (0..60).zip([0, 1, 2, 7, 50].into_iter().cycle()) {
             let mut state = seed;
             let mut tracked = TrackedPairs::new(limits, &accepted).unwrap();

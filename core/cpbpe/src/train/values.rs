@@ -1,8 +1,10 @@
 //! The options and results of training. `CountSpec`, `LearnSpec`, `ByteLearnSpec` and `Learned` are the values of the same names in
 //! `cpbpe/reference/training_values.py`, which explains every field in full.
 
+use crate::error::Error;
 use crate::text::normalize::NormalizerOptions;
 use crate::train::limits::PieceLimits;
+use crate::train::words::WordsRef;
 
 /// Everything that decides which words are counted in a text.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct LearnSpec {
     pub required_chars: Vec<char>,
     /// Accept every character.
     pub auto_character_coverage: bool,
+    /// The words as an older model leaves them, if learning goes on from there. No characters are accepted then.
+    pub begun: Option<Begun>,
 }
 
 /// Which of several equally frequent pairs is merged.
@@ -64,6 +68,43 @@ pub struct ByteLearnSpec {
     pub max_length: u32,
     /// Texts that are never pieces.
     pub forbidden: Vec<Vec<u8>>,
+    /// The words as an older model leaves them, if learning goes on from there.
+    pub begun: Option<Begun>,
+}
+
+/// Words as the merges of an older model leave them: what learning begins with instead of characters or bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Begun {
+    /// The texts of the symbols, in the order of their numbers, which begin with 1.
+    pub texts: Vec<Vec<u8>>,
+    /// The symbols of all words, one word after another; 0 stands for what no merge crosses.
+    pub symbols: Vec<u32>,
+    /// Where the symbols of each word end.
+    pub ends: Vec<u64>,
+}
+
+impl Begun {
+    /// How many symbols the words have, repetitions included. An error if these are not the symbols of these words.
+    pub fn total(&self, words: &WordsRef) -> Result<u64, Error> {
+        let last = self.ends.last().copied().unwrap_or(0);
+        let fits = self.ends.len() == words.len()
+            && self.ends.is_sorted()
+            && last == self.symbols.len() as u64
+            && self.symbols.iter().all(|&symbol| symbol as usize <= self.texts.len());
+        let total = (0..words.len())
+            .try_fold(0u64, |total, at| total.checked_add((self.word(at).len() as u64).checked_mul(words.count(at))?));
+        if !fits {
+            return Err(Error::InvalidWords);
+        }
+        total.filter(|&total| total < 1 << 63).ok_or(Error::BytesOverflow)
+    }
+
+    /// The symbols of a word.
+    pub fn word(&self, at: usize) -> &[u32] {
+        let begin = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        let end = self.ends.get(at).copied().unwrap_or(begin);
+        self.symbols.get(begin as usize..end as usize).unwrap_or_default()
+    }
 }
 
 /// How to learn. These values change the time and memory that learning takes, never its result. Tests choose them so
@@ -119,4 +160,34 @@ pub struct Learned {
     pub characters: Characters,
     /// The merges.
     pub merges: Merges,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::words::Words;
+
+    #[test]
+    fn symbols_that_are_not_those_of_the_words_are_refused() {
+        let mut words = Words::default();
+        words.push(b"ab", 2).unwrap();
+        words.push(b"abc", 3).unwrap();
+        let begun = |symbols: &[u32], ends: &[u64]| Begun {
+            texts: vec![b"a".to_vec(), b"bc".to_vec()],
+            symbols: symbols.to_vec(),
+            ends: ends.to_vec(),
+        };
+        let right = begun(&[1, 0, 1, 2], &[2, 4]);
+        assert_eq!((right.total(&words.view()).unwrap(), right.word(0), right.word(1)), (10, &[1, 0][..], &[1, 2][..]));
+        for wrong in [
+            begun(&[1, 0, 1, 3], &[2, 4]),
+            begun(&[1, 0, 1], &[2, 4]),
+            begun(&[1, 0, 1, 2], &[4]),
+            begun(&[1, 0, 1, 2], &[5, 4]),
+            begun(&[1, 0, 1, 2], &[2, u64::MAX]),
+        ] {
+            assert!(matches!(wrong.total(&words.view()), Err(Error::InvalidWords)));
+            wrong.word(1);
+        }
+    }
 }

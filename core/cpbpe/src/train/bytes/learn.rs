@@ -28,6 +28,7 @@ use crate::watch::{LearnPhase, Monitor};
 ///     min_frequency: 0,
 ///     max_length: 0,
 ///     forbidden: Vec::new(),
+///     begun: None,
 /// };
 /// let learned = learn_bytes(&words, &spec, &Tuning::DEFAULT, 1, &Monitor::default())?;
 /// assert_eq!(learned.pairs, [[97, 97], [256, 97], [257, 98]]);
@@ -56,7 +57,11 @@ pub fn learn_bytes(
         Ties::Ids if words.len() >= tuning.parts_from => threads.max(1),
         _ => 1,
     };
-    let mut merges = Merges { symbols: vec![bytes_of(words)?], ..Merges::default() };
+    let total = match &spec.begun {
+        None => bytes_of(words)?,
+        Some(begun) => begun.total(words)?,
+    };
+    let mut merges = Merges { symbols: vec![total], ..Merges::default() };
     if spec.merges == 0 {
         return Ok(merges);
     }
@@ -65,21 +70,25 @@ pub fn learn_bytes(
         Ties::Ids => order.get(spec.merges / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5),
         Ties::First => 0,
     };
-    // Symbol 1 is the byte with the id 0, and so on.
+    // Symbol 1 is the byte with the id 0, and so on; or they are those of an older model.
+    let bytes: Vec<Vec<u8>> = spec.byte_order.chunks(1).map(<[u8]>::to_vec).collect();
+    let texts = spec.begun.as_ref().map_or(&bytes, |begun| &begun.texts);
     let mut symbol_of = [0; 256];
     for (symbol, &byte) in (1..).zip(&spec.byte_order) {
         symbol_of[usize::from(byte)] = symbol;
     }
-    let write = |word: &str, symbols: &mut Vec<SymbolNumber>| {
-        symbols.extend(word.bytes().map(|byte| symbol_of[usize::from(byte)]));
+    let write = |at: usize, word: &str, symbols: &mut Vec<SymbolNumber>| match &spec.begun {
+        None => symbols.extend(word.bytes().map(|byte| symbol_of[usize::from(byte)])),
+        Some(begun) => symbols.extend_from_slice(begun.word(at)),
     };
-    let parts = lay_out(words, &order, symbol_of.len(), parts, write, monitor)?;
+    let parts = lay_out(words, &order, texts.len(), parts, write, monitor)?;
     drop(order);
 
     // 2. Merge.
     let least = spec.min_frequency.max(1);
     let all = parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
-    let mut learner = Learner::new((spec.merges, least), tuning, parts, BytePairs::new(spec), last_frequency, monitor);
+    let tracked = BytePairs::new(spec, texts);
+    let mut learner = Learner::new((spec.merges, least), tuning, parts, tracked, last_frequency, monitor);
     learner.merge_all(spec.merges, all.then_some(least), &mut merges)?;
     Ok(merges)
 }

@@ -40,10 +40,10 @@ pub struct ByteRanking {
 pub type BytePairs = Tracked<ByteRanking>;
 
 impl BytePairs {
-    /// No pairs yet. The symbols are the single bytes.
-    pub fn new(spec: &ByteLearnSpec) -> BytePairs {
-        let mut lengths = vec![1; 257];
-        lengths[0] = 0; // NO_SYMBOL
+    /// No pairs yet, of symbols with these texts: the single bytes, or the pieces of an older model.
+    pub fn new(spec: &ByteLearnSpec, symbols: &[Vec<u8>]) -> BytePairs {
+        let mut lengths = vec![0]; // NO_SYMBOL
+        lengths.extend(symbols.iter().map(|text| text.len() as u32));
         let ranking = ByteRanking {
             ties: spec.ties,
             max_length: if spec.max_length == 0 { u32::MAX } else { spec.max_length.max(2) },
@@ -52,7 +52,7 @@ impl BytePairs {
             looked: Vec::new(),
             queue: BinaryHeap::new(),
         };
-        Tracked::of(ranking, std::iter::once(&[][..]).chain(spec.byte_order.chunks(1)))
+        Tracked::of(ranking, std::iter::once(&[][..]).chain(symbols.iter().map(Vec::as_slice)))
     }
 }
 
