@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from cpbpe.tools.compare import compare
     from cpbpe.tools.comparison import Comparison
     from cpbpe.tools.diff import ModelDiff, diff
+    from cpbpe.tools.edit import Edit, edit
+    from cpbpe.tools.edit_report import EditReport
     from cpbpe.training.byte_options import BYTE_PRESETS, ByteTrainOptions
     from cpbpe.training.options import PRESETS, TrainOptions
     from cpbpe.training.report import Report
@@ -51,6 +53,8 @@ __all__ = [
     "Conversion",
     "ConversionError",
     "CorpusError",
+    "Edit",
+    "EditReport",
     "Encoding",
     "Finding",
     "Inspection",
@@ -83,6 +87,7 @@ __all__ = [
     "compare",
     "convert",
     "diff",
+    "edit",
     "engine_name",
     "load",
     "pack",
@@ -108,6 +113,8 @@ _LATER = {
     "tools.compare": "compare",
     "tools.comparison": "Comparison",
     "tools.diff": "ModelDiff diff",
+    "tools.edit": "Edit edit",
+    "tools.edit_report": "EditReport",
     "training.byte_options": "BYTE_PRESETS ByteTrainOptions",
     "training.options": "PRESETS TrainOptions",
     "training.report": "Report",

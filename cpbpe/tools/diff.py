@@ -258,7 +258,7 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
         changed = (change.piece for change in changes if "moved" not in change.kinds)
         text, tried = shortest_difference(models, changed, orders.texts)
         same = False if text is not None else None
-    corpus = None if texts is None else _corpus_difference(models, texts)
+    corpus = None if texts is None else corpus_difference(models, texts)
     if corpus is not None and corpus.different:
         same = False
     moved = any(change.old and change.new and change.old.id != change.new.id for change in changes)
@@ -384,7 +384,7 @@ def _spelled(value: Any) -> str:
 # --- Documents ------------------------------------------------------------------------------------
 
 
-def _corpus_difference(models: TwoModels, texts: Iterable[str | bytes]) -> CorpusDifference:
+def corpus_difference(models: TwoModels, texts: Iterable[str | bytes]) -> CorpusDifference:
     """Count the documents, those that differ, and all tokens."""
     documents = different = other_ids = old = new = 0
     examples: list[str] = []

@@ -1,0 +1,684 @@
+"""`cpbpe.edit`: a vocabulary that grows, shrinks, is merged with another or continued.
+
+An `Edit` never changes. Each of its methods returns a new one, whose `tokenizer` is a complete model, so
+edits can be chained, tried and thrown away. An edit also knows where every id came from, which is what an
+embedding needs to follow (`embeddings`), and what it promises about texts (`report`).
+
+>>> import cpbpe
+>>> tok = cpbpe.load("tokenizer.model")
+>>> edit = cpbpe.edit(tok).add(["myocarditis"])
+>>> tok.encode_pieces("acute myocarditis"), edit.tokenizer.encode_pieces("acute myocarditis")
+(['▁ac', 'ute', '▁my', 'oc', 'ard', 'itis'], ['▁ac', 'ute', '▁myocarditis'])
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from cpbpe.errors import ModelError
+from cpbpe.lazy import importing
+from cpbpe.model.byte_level import chunks
+from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.validity import MAX_PIECE_BYTES
+from cpbpe.reference.encoding import MERGEABLE
+from cpbpe.spelling import counted
+from cpbpe.text.drawn import quoted
+from cpbpe.text.scripts import ranges, script
+from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
+from cpbpe.tokenizer.tokenizer import Tokenizer, load
+from cpbpe.tools.edit_report import EditReport, Rule, Step, embeddings, new_ids, report
+from cpbpe.tools.rows import Places, Rows, Ways
+from cpbpe.training.arguments import ReadingOptions
+from cpbpe.training.corpus import Source
+from cpbpe.training.progress import Display, ProgressOption
+
+Kind: TypeAlias = Literal["normal", "user_defined", "control"]
+_KINDS = {
+    "normal": PieceType.NORMAL,
+    "user_defined": PieceType.USER_DEFINED,
+    "control": PieceType.CONTROL,
+    "unused": PieceType.UNUSED,
+}
+_WITHOUT_SPACES = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
+"""Scripts whose words do not begin with a space."""
+_BATCH = 4096
+
+HOLDS = (
+    "a text that holds none of the new pieces has the same tokens as before, because new pieces merge after "
+    "all others; in any other text, each token is an old one, or several old ones joined"
+)
+FOUND_FIRST = "a text that holds none of the new pieces has the same tokens as before"
+NOT_TEXT = "every text has the same tokens as before, because no text yields the new pieces"
+NOT_MADE = "every text has the same tokens as before, because the removed pieces were never made in any text"
+ALL_KEPT = (
+    "a text all of whose tokens were kept has the same tokens as before, because everything that is made on "
+    "the way to them was kept, too"
+)
+SPLIT_UP = (
+    "a text that had none of these tokens has the same tokens as before; in any other, each of them is split "
+    "into the two parts that had been merged to make it"
+)
+LOWEST = (
+    "each old token is a token still, or several that make it up, because what was removed merged after "
+    "everything else"
+)
+RENUMBERED = "every text has the same tokens as before; only ids have changed"
+SETTINGS = "tokens may change in any text: text is rewritten in another way before it is merged"
+
+
+class Edit:
+    """An edited tokenizer, and what was done. Immutable; `cpbpe.edit` gives one without changes."""
+
+    __slots__ = ("_origins", "old", "steps", "tokenizer")
+
+    old: Tokenizer
+    """The tokenizer before all changes."""
+    tokenizer: Tokenizer
+    """The tokenizer with the changes."""
+    steps: tuple[Step, ...]
+    """What was done, in order."""
+    _origins: Places
+
+    def __init__(
+        self, old: Tokenizer, tokenizer: Tokenizer | None = None, origins: Any = None, steps: Any = ()
+    ):
+        if origins is None:
+            in_use = [old.vocab.get(id) is not None for id in range(len(old))]
+            origins = np.where(in_use, np.arange(len(old)), -1)
+        values = {"old": old, "tokenizer": tokenizer or old, "_origins": origins, "steps": tuple(steps)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an Edit does not change; its methods return new ones, so {name} cannot be set")
+
+    def _next(self, name: str, rows: Rows | ModelSpec, promise: str, notes: Iterable[str] = ()) -> Edit:
+        """The edit with one more step, which ends with these rows; or with this model, if ids stay."""
+        spec = rows.spec() if isinstance(rows, Rows) else rows
+        tokenizer = Tokenizer.from_spec(spec).using(**self.tokenizer.bound_options)
+        origins = self._origins
+        if isinstance(rows, Rows):
+            places = rows.origins()
+            origins = np.where(places >= 0, self._origins[places], -1)
+        return Edit(self.old, tokenizer, origins, (*self.steps, Step(name, promise, tuple(notes))))
+
+    @property
+    def _spec(self) -> ModelSpec:
+        return self.tokenizer.facts.full_spec
+
+    # --- Growing ------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        words: Iterable[str] = (),
+        *,
+        pieces: Iterable[str | bytes] = (),
+        kind: Kind = "normal",
+        between: Literal["normal", "unused"] = "normal",
+    ) -> Edit:
+        """Add words, each with the space before it; or pieces, which are taken as they are.
+
+        New pieces get the next free ids and scores below all others. A word whose text becomes several tokens
+        today needs pieces in between, by which it is merged; they are added, too. With `between="unused"`
+        these are split up again wherever the word is not complete, so that only texts with the words change;
+        byte-level models do not have this type.
+
+        A "user_defined" piece is found in every text before anything is merged, also inside of words. A
+        "control" piece is for programs: no text yields it.
+
+        >>> import cpbpe
+        >>> edit = cpbpe.edit("tokenizer.model").add(["ferritin"], pieces=["emia"])
+        >>> edit.report().made
+        ('▁ferr', '▁ferrit', '▁ferritin', 'emia')
+        """
+        type = _KINDS.get(kind)
+        if type is None or type == PieceType.UNUSED:
+            raise ValueError(f'kind must be "normal", "user_defined" or "control", not {kind!r}')
+        if between not in ("normal", "unused"):
+            raise ValueError(f'between must be "normal" or "unused", not {between!r}')
+        if kind != "normal":  # a name, which has no space before it
+            words, pieces = (), [*_several("words", words), *_several("pieces", pieces)]
+        wanted, notes = self._wanted(words, pieces)
+        spec, rows = self._spec, Rows(self._spec)
+        byte_level = spec.alphabet == "bytes"
+        if byte_level and (kind == "user_defined" or between == "unused"):
+            raise ModelError(
+                f"a byte-level model has no pieces of the type "
+                f"{(between if between == 'unused' else kind).upper()}; with_special_tokens() adds tokens "
+                f"that are found in texts"
+            )
+        below = rows.scores_below()
+        ways = Ways(spec) if kind == "normal" else None
+        already: list[str] = []
+        for text in wanted:
+            known = spec.ids.get(text)
+            if ways is None:
+                if known is not None:
+                    raise ModelError(f"{quoted(text_of(text))} is already piece {known}")
+                rows.append(text, 0.0, type)
+                continue
+            self._check_normal(text, known)
+            if known is not None or text in rows.texts[len(spec.pieces) :]:
+                already.append(text_of(text))
+                continue
+            for piece in ways.extend(text) or [text]:
+                if piece in spec.ids:
+                    raise ModelError(
+                        f"{quoted(text_of(text))} would be made from {quoted(text_of(piece))}, which is a "
+                        f"piece of another kind; choose another spelling"
+                    )
+                last = piece == text
+                rows.append(piece, next(below), type if last else _KINDS[between])
+        if already:
+            notes.append(f"{counted(len(already), 'piece')} existed already: {', '.join(already[:5])}")
+        promise = {"normal": HOLDS, "user_defined": FOUND_FIRST, "control": NOT_TEXT}[kind]
+        new = self._next("add", rows, promise, notes)
+        if ways is not None:
+            new._check_made(wanted)
+        return new
+
+    def _wanted(self, words: Iterable[str], pieces: Iterable[str | bytes]) -> tuple[list[bytes], list[str]]:
+        """The pieces to add, and what there is to say about them."""
+        for name, given in (("words", words), ("pieces", pieces)):
+            if isinstance(given, (str, bytes)):
+                raise TypeError(f"{name} is a list of texts; for one text write [{given!r}]")
+        engine = self.tokenizer.facts.engine.variant(prefix=False)
+        rules = self._spec.normalizer
+        byte_level = self._spec.alphabet == "bytes"
+        wanted: dict[bytes, None] = {}
+        without: list[str] = []
+        for word in words:
+            if not isinstance(word, str):
+                raise TypeError(f"a word is a str, not {type(word).__name__}; pieces may be bytes")
+            text = engine.normalize(word.strip()).encode()
+            if not text:
+                raise ValueError(f"the word {word!r} is empty, or nothing is left of it by normalization")
+            if script(word.strip()[0]) in _WITHOUT_SPACES:
+                without.append(word)
+            space = b" " if byte_level or not rules.escape_whitespaces else SPACE
+            wanted[text + space if rules.suffix else space + text] = None
+        for piece in pieces:
+            data = piece.encode() if isinstance(piece, str) else bytes(piece)
+            parts = [data] if byte_level else data.split(SPACE)
+            for part in parts:
+                if is_valid_utf8(part) and (left := engine.normalize(part)) != part:
+                    raise ModelError(
+                        f"the piece {quoted(text_of(data))} never occurs: the model rewrites it to "
+                        f"{quoted(text_of(left))} first; give that"
+                    )
+            wanted[data] = None
+        notes = []
+        if without:
+            notes.append(
+                f"{counted(len(without), 'word')} of scripts that are written without spaces "
+                f"({', '.join(without[:3])}) got one in front; if they should be found inside of texts, give "
+                f"them as pieces"
+            )
+        for text in wanted:
+            if not text or b"\0" in text or len(text) >= MAX_PIECE_BYTES:
+                raise ModelError(
+                    f"{quoted(text_of(text[:40]))} cannot be a piece: it is empty, has a NUL character, or "
+                    f"{MAX_PIECE_BYTES} bytes or more"
+                )
+        return list(wanted), notes
+
+    def _check_normal(self, text: bytes, known: int | None) -> None:
+        """Raise an error if merging can never make a piece of this text, whatever is added."""
+        spec, name = self._spec, quoted(text_of(text))
+        if known is not None and spec.pieces.types[known] != PieceType.NORMAL:
+            kind = PieceType(spec.pieces.types[known]).name
+            raise ModelError(f"{name} is already piece {known}, of type {kind}; choose another text")
+        if spec.alphabet == "bytes":
+            if is_valid_utf8(text):
+                parts = chunks(text.decode(), spec.patterns)
+                if len(parts) > 1:
+                    raise ModelError(
+                        f"{name} can never be one token: the pattern cuts it into "
+                        f"{', '.join(map(quoted, parts))}, and nothing merges across a cut; "
+                        f"with_special_tokens() can add it as a special token"
+                    )
+        elif not is_valid_utf8(text):
+            raise ModelError(f"{name} is not UTF-8, so its bytes never merge in this model")
+
+    def _check_made(self, texts: Iterable[bytes]) -> None:
+        """Raise an error if a new piece does not come out of its own text."""
+        engine = self.tokenizer.facts.engine.variant(raw=True)
+        for text in texts:
+            ids = engine.encode(text) if is_valid_utf8(text) else [self._spec.ids[text]]
+            if ids != [self._spec.ids[text]]:
+                shown = " ".join(quoted(self.tokenizer.id_to_piece(id)) for id in ids)
+                raise ModelError(
+                    f"{quoted(text_of(text))} cannot be made: its text is {shown}, some of which is found "
+                    f"before anything merges"
+                )
+
+    def from_corpus(
+        self,
+        source: Source,
+        number: int,
+        *,
+        character_coverage: float = 0.9995,
+        threads: int | None = None,
+        format: str | None = None,
+        field: str = "text",
+        column: str | int | None = None,
+        memory_limit: int | str | None = None,
+        progress: ProgressOption = None,
+        **limits: Any,
+    ) -> Edit:
+        """Add the `number` pieces that training would learn next from a corpus, and keep all that there are.
+
+        `source` and the arguments after `character_coverage` are those of `cpbpe.train`. Characters without
+        a piece get one until they cover this much of the corpus. Which strings can become pieces is as the
+        model file says; `limits` change that, such as ``split_by_whitespace=False``.
+
+        A model that was trained on this corpus goes on as if training had never stopped:
+
+        >>> import cpbpe
+        >>> texts = ["low lower lowest newer newest wider widest"] * 9
+        >>> short, long = (cpbpe.train(texts, vocab_size=size).tokenizer for size in (275, 280))
+        >>> edited = cpbpe.edit(short).from_corpus(texts, 5).tokenizer
+        >>> edited.encode_pieces("wider newest") == long.encode_pieces("wider newest")
+        True
+        """
+        if isinstance(number, bool) or not isinstance(number, SupportsIndex) or int(number) < 1:
+            raise ValueError(f"number must be how many pieces to add, 1 or more, not {number!r}")
+        if not 0 < character_coverage <= 1:
+            raise ValueError(f"character_coverage must be above 0 and at most 1, not {character_coverage!r}")
+        with importing:
+            from cpbpe.tools.continuing import continued, limits_of
+        reading = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
+        spec, rows = self._spec, Rows(self._spec)
+        with Display(progress) as display:
+            learned = continued(
+                spec,
+                source,
+                int(number),
+                character_coverage=character_coverage,
+                limits=limits_of(spec, limits),
+                reading=reading,
+                display=display,
+            )
+        below = rows.scores_below()
+        for piece in (*learned.merges, *learned.characters):
+            rows.append(piece, next(below))
+        note = (
+            f"{counted(len(learned.merges), 'merge')} and {counted(len(learned.characters), 'character')}; "
+            f"the merges save {counted(learned.saved, 'token')} of the corpus"
+        )
+        return self._next("from_corpus", rows, HOLDS, [note])
+
+    def merge(
+        self,
+        model: str | os.PathLike[str] | Tokenizer,
+        *,
+        only: Literal["new_characters"] | str | Callable[[str], bool] | None = None,
+    ) -> Edit:
+        """Add the pieces of another model below all that there are, in its order.
+
+        Each gets the merges that it needs, made of this model's tokens. `only` chooses among the pieces:
+        those that have a character without a piece in this model ("new_characters"), those that have a
+        character of a script ("Han", "Devanagari"), or those for which a function returns true. The pieces
+        that are made on the way are of the same kind, so a text without such characters keeps its tokens.
+
+        >>> import cpbpe
+        >>> other = cpbpe.train(["机器学习 and machine learning"] * 9, vocab_size=290).tokenizer
+        >>> cpbpe.edit("tokenizer.model").merge(other, only="Han").report().made
+        ('▁机', '器学', '器学习')
+        """
+        other = model if isinstance(model, Tokenizer) else load(model)
+        spec, theirs = self._spec, other.facts.full_spec
+        if spec.alphabet != theirs.alphabet:
+            raise ModelError("a byte-level model and one of characters cannot be merged")
+        wanted, meaning = self._chosen(only)
+        rows, ways = Rows(spec), Ways(spec)
+        below = rows.scores_below()
+        # Those that merge first come first; of equal ones, the lower id.
+        ranks = theirs.pieces.ranks()
+        order = [id for id, type in enumerate(theirs.pieces.types) if type == PieceType.NORMAL]
+        order.sort(key=lambda id: (ranks[id], id))
+        seen, refused = set(spec.pieces.texts), 0
+        for id in order:
+            text = theirs.pieces.texts[id]
+            if text in seen or not wanted(text_of(text)):
+                continue
+            try:
+                self._check_normal(text, None)
+                new = ways.extend(text, wanted) or [text]
+            except ModelError:
+                refused += 1
+                continue
+            if not seen.isdisjoint(new) or not all(wanted(text_of(piece)) for piece in new):
+                refused += 1
+                continue
+            for piece in new:
+                seen.add(piece)
+                rows.append(piece, next(below))
+        promise = HOLDS
+        if only is not None:
+            promise += f"; so a text that holds none of the pieces {meaning} keeps its tokens"
+        notes = [f"{counted(refused, 'piece')} of the other model cannot be made here"] if refused else []
+        return self._next("merge", rows, promise, notes)
+
+    def _chosen(self, only: Any) -> tuple[Callable[[str], bool], str]:
+        """Whether a piece of another model is wanted, and what such a piece is, in words."""
+        if only is None:
+            return lambda piece: True, ""
+        if callable(only):
+            return lambda piece: bool(only(piece)), "that were chosen"
+        if only == "new_characters":
+            if self._spec.alphabet == "bytes":
+                raise ModelError("a byte-level model has no new characters; choose by a script or a function")
+            known = {text_of(text) for text in self._spec.pieces.texts}
+            return lambda piece: not all(c in known for c in piece), "with a character that had no piece"
+        if only not in ranges()[2]:
+            raise ValueError(
+                f'only must be "new_characters", a script such as "Han", or a function, not {only!r}'
+            )
+        return lambda piece: any(script(c) == only for c in piece), f"with a character of the script {only}"
+
+    # --- Shrinking ----------------------------------------------------------------------------------
+
+    def remove(
+        self,
+        pieces: Iterable[str | bytes | SupportsIndex],
+        *,
+        leave: Literal["nothing", "unused"] = "nothing",
+    ) -> Edit:
+        """Remove pieces, given by their texts or ids, and those that are made from them.
+
+        Ids after them become lower. With `leave="unused"` no id changes: the pieces become UNUSED, which are
+        still merged but split up again in the end, so pieces that are made from them stay.
+        """
+        spec, rows = self._spec, Rows(self._spec)
+        ids = {self._id_of(piece) for piece in _several("pieces", pieces)}
+        for id in ids:
+            self._check_removable(id)
+        if leave == "unused":
+            if spec.alphabet == "bytes":
+                raise ModelError("a byte-level model has no UNUSED pieces; leave out leave=")
+            for id in ids:
+                rows.types[id] = PieceType.UNUSED
+            return self._next("remove", rows, SPLIT_UP)
+        if leave != "nothing":
+            raise ValueError(f'leave must be "nothing" or "unused", not {leave!r}')
+        gone = {spec.pieces.texts[id] for id in ids}
+        kept = self._without(gone)
+        rows.keep(kept)
+        more = kept.count(False) - len(ids)
+        notes = [f"{counted(more, 'piece')} more went, which were made from these"] if more else []
+        return self._next("remove", rows, ALL_KEPT, notes)
+
+    def _without(self, gone: set[bytes]) -> list[bool]:
+        """Which pieces can stay if some go: those that are not made from these."""
+        ways, spec = Ways(self._spec), self._spec
+        lost = set(map(ways.spelled, gone))
+        for piece in sorted(ways.pairs, key=len):
+            if not lost.isdisjoint(ways.pairs[piece]):
+                lost.add(piece)
+        gone = gone | set(map(ways.bytes_of, lost))
+        types = spec.pieces.types
+        return [text not in gone or types[id] not in MERGEABLE for id, text in enumerate(spec.pieces.texts)]
+
+    def _id_of(self, piece: str | bytes | SupportsIndex) -> int:
+        if not isinstance(piece, (str, bytes)):
+            return self.tokenizer.facts.check_id(piece, "remove")
+        id = self.tokenizer.vocab.get(piece)
+        if id is None:
+            raise KeyError(f"{piece!r} is not a piece of this model")
+        return id
+
+    def _check_removable(self, id: int) -> None:
+        spec = self._spec
+        name = f"piece {id}, {quoted(self.tokenizer.id_to_piece(id))},"
+        if id >= len(spec.pieces):
+            raise ModelError(f"{name} is an added token; an edit removes pieces of the model")
+        if spec.pieces.types[id] not in MERGEABLE:
+            kind = PieceType(spec.pieces.types[id]).name
+            raise ModelError(f"{name} has the type {kind}; pieces of this type stay, rename() gives others")
+        if self._is_needed(id):
+            raise ModelError(f"{name} is a single symbol, and without it some text would be lost")
+
+    def _is_needed(self, id: int) -> bool:
+        """Whether text would be lost without a piece: a byte, or a character that cannot become bytes."""
+        text, spec = self._spec.pieces.texts[id], self._spec
+        if spec.alphabet == "bytes":
+            return len(text) == 1
+        return not spec.byte_fallback and len(text) == character_length(text, 0)
+
+    def prune(
+        self,
+        texts: Iterable[str | bytes] | None = None,
+        *,
+        size: int | None = None,
+        keep: Iterable[str | bytes] = (),
+    ) -> Edit:
+        """Remove pieces that no text can yield; and with a corpus, those that it does not use.
+
+        Without `texts`, no token of any text changes: `tok.lint()` has proved that nothing yields what goes.
+        With `texts`, what stays are the tokens of these texts and all that is made on the way to them; `size`
+        says how many pieces stay, the most frequent first. Bytes and special pieces always stay, and so do
+        the pieces in `keep`.
+        """
+        spec = self._spec
+        ways = Ways(spec)
+        if texts is None:
+            if size is not None:
+                raise ValueError(
+                    "which pieces to keep is decided by a corpus: give texts with size, or truncate()"
+                )
+            return self._prune_dead(ways)
+        if isinstance(texts, (str, bytes)):
+            raise TypeError(f"texts is an iterable of texts; for one text write [{texts!r:.20}]")
+        # 1. What always stays, and how often the corpus uses the others.
+        always = {
+            id for id, type in enumerate(spec.pieces.types) if type not in MERGEABLE or self._is_needed(id)
+        }
+        always |= {self._id_of(piece) for piece in _several("keep", keep)}
+        counts = np.zeros(len(self.tokenizer), np.int64)
+        for block in _blocks(texts):
+            ids = self.tokenizer.encode_arrays(block).ids
+            counts += np.bincount(ids, minlength=len(counts))
+        used = [int(id) for id in np.argsort(-counts, kind="stable") if counts[id] and id < len(spec.pieces)]
+        # 2. Keep the most frequent, each with what is made on the way to it.
+        kept = {spec.pieces.texts[id] for id in always}
+        kept |= ways.needed(kept) & spec.ids.keys()
+        least = len(kept)
+        if size is not None and size < least:
+            raise ValueError(f"size is {size}, and {least} pieces always stay: bytes, special pieces, `keep`")
+        for id in used:
+            more = (ways.needed([spec.pieces.texts[id]]) & spec.ids.keys()) - kept
+            if size is None or len(kept) + len(more) <= size:
+                kept |= more
+        rows = Rows(spec)
+        rows.keep([text in kept for text in spec.pieces.texts])
+        dropped = sum(int(counts[id]) for id in used if spec.pieces.texts[id] not in kept)
+        note = f"{counted(dropped, 'token')} of {int(counts.sum()):,} in the corpus were of pieces that went"
+        return self._next("prune", rows, ALL_KEPT, [note])
+
+    def _prune_dead(self, ways: Ways) -> Edit:
+        spec = self._spec
+        reach = self.tokenizer.facts.witnesses.reach()
+        texts, types = spec.pieces.texts, spec.pieces.types
+        dead = {
+            id for id, reason in reach.reasons.items() if reason.decided and types[id] == PieceType.NORMAL
+        }
+        # (What lint could not decide stays, and so does what is made on the way to a piece that stays.)
+        needed = ways.needed(text for id, text in enumerate(texts) if id not in dead)
+        rows = Rows(spec)
+        rows.keep([id not in dead or text in needed for id, text in enumerate(texts)])
+        return self._next("prune", rows, NOT_MADE)
+
+    def truncate(self, size: int) -> Edit:
+        """Remove the pieces that merge last until `size` are left: the model of a shorter training."""
+        spec, rows = self._spec, Rows(self._spec)
+        ranks = spec.pieces.ranks()
+        characters = spec.alphabet != "bytes"
+        merges = [
+            id
+            for id, text in enumerate(spec.pieces.texts)
+            if spec.pieces.types[id] == PieceType.NORMAL
+            and len(text) > (character_length(text, 0) if characters else 1)
+        ]
+        least = len(spec.pieces) - len(merges)
+        if (
+            isinstance(size, bool)
+            or not isinstance(size, SupportsIndex)
+            or not least <= int(size) <= len(spec.pieces)
+        ):
+            raise ValueError(
+                f"size must be {least} (no merges) to {len(spec.pieces)} (all pieces), not {size!r}"
+            )
+        merges.sort(key=lambda id: (ranks[id], id))
+        gone = set(merges[int(size) - least :])
+        rows.keep([id not in gone for id in range(len(spec.pieces))])
+        return self._next("truncate", rows, LOWEST)
+
+    # --- Ids, names and settings --------------------------------------------------------------------
+
+    def reorder(self, ids: Sequence[int]) -> Edit:
+        """Give the pieces other ids: the piece that has the id ``ids[0]`` now gets the id 0, and so on."""
+        order = [self.tokenizer.facts.check_id(id, "reorder") for id in ids]
+        if sorted(order) != list(range(len(self._spec.pieces))):
+            raise ValueError(f"ids must be all ids of pieces, 0 to {len(self._spec.pieces) - 1}, each once")
+        rows = Rows(self._spec)
+        scores = dict(zip(rows.texts, rows.scores, strict=True))
+        rows.order(order)
+        rows.scores = [scores[text] for text in rows.texts]  # which merges first stays as it is
+        return self._next("reorder", rows, RENUMBERED)
+
+    def rename(self, names: Mapping[str, str]) -> Edit:
+        """Give special pieces other texts: those of the types CONTROL and UNKNOWN, and user-defined ones."""
+        spec, rows = self._spec, Rows(self._spec)
+        promise = RENUMBERED.replace("ids", "names")
+        special = list(spec.special_pieces)
+        for before, after in names.items():
+            id = self._id_of(before)
+            type = spec.pieces.types[id] if id < len(spec.pieces) else None
+            if type not in (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.USER_DEFINED):
+                raise ModelError(
+                    f"{before!r} is text, and its name is its text; only special pieces have names"
+                )
+            if type == PieceType.USER_DEFINED:
+                promise = FOUND_FIRST.replace("new pieces", "old and new names")
+            rows.texts[id] = after.encode()
+            special = [after.encode() if name == before.encode() else name for name in special]
+        unk, bos, eos, pad = special
+        renamed = replace(rows.spec(), special_pieces=(unk, bos, eos, pad))
+        return self._next("rename", renamed, promise)
+
+    def set_special(
+        self,
+        *,
+        unk: str | None = None,
+        bos: str | None = None,
+        eos: str | None = None,
+        pad: str | None = None,
+    ) -> Edit:
+        """Say which pieces are unk, bos, eos and pad, by their names."""
+        names = list(self._spec.special_pieces)
+        for place, name in enumerate((unk, bos, eos, pad)):
+            if name is None:
+                continue
+            id = self._id_of(name)
+            wanted = PieceType.UNKNOWN if place == 0 else PieceType.CONTROL
+            types = self._spec.pieces.types
+            if id < len(types) and types[id] != wanted:
+                raise ModelError(
+                    f"{name!r} is a piece of type {PieceType(types[id]).name}; it must be {wanted.name}"
+                )
+            names[place] = name.encode()
+        spec = replace(self._spec, special_pieces=(names[0], names[1], names[2], names[3]), file=None)
+        return self._next(
+            "set_special", spec, NOT_TEXT.replace("no text yields the new pieces", "only roles changed")
+        )
+
+    def set_normalizer(self, rules: str | None = None, **settings: bool) -> Edit:
+        """Change how text is rewritten: `rules` by name, such as "nfkc"; `add_dummy_prefix` and others.
+
+        The settings are the fields of `NormalizerSpec` that are true or false.
+        """
+        if self._spec.alphabet == "bytes" and (rules is not None or settings.keys() - {"add_dummy_prefix"}):
+            raise ModelError(
+                "a byte-level model rewrites no text, but for a space in front (add_dummy_prefix)"
+            )
+        normalizer, changes = self._spec.normalizer, dict[str, Any](settings)
+        names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "prefix_before_space")
+        for name, value in settings.items():
+            if name not in names or not isinstance(value, bool):
+                raise TypeError(
+                    f"set_normalizer() takes True or False for {', '.join(names)}, not {name}={value!r}"
+                )
+        if rules is not None:
+            with importing:
+                from cpbpe.text.charsmap import rule_charsmap
+            charsmap = b"" if rules == "identity" else rule_charsmap(rules)
+            normalizer = replace(normalizer, name=rules, charsmap=charsmap)
+        spec = replace(self._spec, normalizer=replace(normalizer, **changes), file=None)
+        return self._next("set_normalizer", spec, SETTINGS)
+
+    # --- What changed -------------------------------------------------------------------------------
+
+    @property
+    def ids(self) -> Places:
+        """For each old id the new one; -1 for one that is gone or never was in use."""
+        return new_ids(self.old, self._origins)
+
+    @property
+    def origins(self) -> Places:
+        """For each new id the old one; -1 for a new piece, and for an id that is not in use."""
+        return self._origins.copy()
+
+    def report(self, texts: Iterable[str | bytes] | None = None) -> EditReport:
+        """What changed: pieces, ids, what is promised about texts; and what changed in `texts`."""
+        return report(self.old, self.tokenizer, self._origins, self.steps, texts)
+
+    def embeddings(self, matrix: Any, rule: Rule = "mean", *, multiple: int = 1) -> Any:
+        """The matrix with a row for each new id. `matrix` has one for each old id, or more.
+
+        Rows of pieces that were there are copied. A new piece gets the mean of the rows of the old tokens of
+        its text; `rule` may also be "zeros", or a function of these rows. The number of rows becomes a
+        multiple of `multiple`, with zeros at the end. A torch tensor gives a torch tensor of the same type.
+        """
+        return embeddings(self.old, self.tokenizer, self._origins, matrix, rule, multiple)
+
+    def __repr__(self) -> str:
+        names = ", ".join(step.name for step in self.steps) or "no changes"
+        return f"<cpbpe.Edit: {names}; {len(self.old)} ids → {len(self.tokenizer)}>"
+
+
+def edit(model: str | os.PathLike[str] | Tokenizer) -> Edit:
+    """A model, given as a path or a tokenizer, to be edited: pieces added, learned, removed and more.
+
+    >>> import cpbpe
+    >>> edit = cpbpe.edit("tokenizer.model").add(["tokenizer"])
+    >>> edit.tokenizer.encode_pieces("a tokenizer"), edit
+    (['▁a', '▁tokenizer'], <cpbpe.Edit: add; 32000 ids → 32001>)
+    """
+    if isinstance(model, Tokenizer):
+        return Edit(model)
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(f"a model is a path or a Tokenizer, not {type(model).__name__}")
+    return Edit(load(model))
+
+
+def _several(name: str, given: Iterable[Any]) -> list[Any]:
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"{name} is a list; for one write [{given!r}]")
+    return list(given)
+
+
+def _blocks(texts: Iterable[str | bytes]) -> Iterable[list[str | bytes]]:
+    block: list[str | bytes] = []
+    for text in texts:
+        block.append(text)
+        if len(block) == _BATCH:
+            yield block
+            block = []
+    if block:
+        yield block

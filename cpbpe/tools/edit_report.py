@@ -1,0 +1,172 @@
+"""What an edit changed: pieces, ids, tokens of texts; and the rows of an embedding that follow the ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.spelling import counted
+from cpbpe.text.drawn import shown
+from cpbpe.text.pages import Canvas, Drawn
+from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tools.diff import CorpusDifference, corpus_difference
+from cpbpe.tools.differing_text import TwoModels
+
+Rule: TypeAlias = "Literal['mean', 'zeros'] | Callable[[Any], Any]"
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of an edit."""
+
+    name: str
+    """The method."""
+    promise: str
+    """What holds for the tokens of all texts."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know, such as words that were there already."""
+
+
+@dataclass(frozen=True, repr=False)
+class EditReport(Drawn):
+    """What an edit changed: the result of `Edit.report`."""
+
+    steps: tuple[Step, ...]
+    """What was done, with what is promised about the tokens of texts."""
+    ids: tuple[int, ...]
+    """For each old id the new one; -1 for one that is gone or never was in use."""
+    made: tuple[str, ...]
+    """The new pieces, in the order of their ids."""
+    lost: tuple[str, ...]
+    """The pieces that are gone, in the order of their old ids."""
+    unreachable: tuple[str, ...]
+    """The pieces that were kept, and that no text yields any more."""
+    old_size: int
+    new_size: int
+    corpus: CorpusDifference | None
+    """What changed in the texts that were given."""
+
+    @property
+    def moved(self) -> int:
+        """How many pieces have another id."""
+        return sum(new not in (old, -1) for old, new in enumerate(self.ids))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as values that JSON has."""
+        return {**asdict(self), "moved": self.moved}
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
+
+    def draw(self, on: Canvas) -> None:
+        """Draw the report, with what is promised first."""
+        on.title("what was edited")
+        on.row("ids", f"{self.old_size:,} → {self.new_size:,}")
+        kept = "every id means the same as before"
+        if self.moved or self.lost:
+            kept = f"{counted(self.moved, 'piece')} moved to another id, {len(self.lost):,} gone"
+        on.row("stored ids", kept)
+        for step in self.steps:
+            on.row(step.name, step.promise)
+            for note in step.notes:
+                on.text(note, " " * 16 + "- ", " " * 18)
+        if self.corpus is not None:
+            texts = self.corpus
+            on.row(
+                "your texts",
+                f"{texts.different:,} of {counted(texts.documents, 'text')} have other tokens; "
+                f"{texts.old_tokens:,} tokens → {texts.new_tokens:,}",
+            )
+            for example in texts.examples:
+                on.text(shown(example), " " * 16 + "- ", " " * 18)
+        for title, pieces in (
+            ("new", self.made),
+            ("gone", self.lost),
+            ("kept, but no text yields them any more", self.unreachable),
+        ):
+            if pieces:
+                on.title(f"{counted(len(pieces), 'piece')}: {title}")
+                listed = [f"'{shown(piece)}'" for piece in pieces[:_MOST_SHOWN]]
+                if len(pieces) > _MOST_SHOWN:
+                    listed.append(f"and {len(pieces) - _MOST_SHOWN:,} more")
+                on.text("  ".join(listed))
+
+    def __repr__(self) -> str:
+        return (
+            f"<cpbpe.EditReport: {len(self.made):,} new, {len(self.lost):,} gone, "
+            f"{len(self.unreachable):,} unreachable>"
+        )
+
+
+def report(
+    old: Tokenizer,
+    new: Tokenizer,
+    origins: NDArray[np.int64],
+    steps: tuple[Step, ...],
+    texts: Iterable[str | bytes] | None,
+) -> EditReport:
+    """The report about an edit; `origins` are the old ids of the new ones."""
+    ids = new_ids(old, origins)
+    made = [id for id in np.flatnonzero(origins < 0).tolist() if new.vocab.get(id) is not None]
+    gone = [id for id in np.flatnonzero(ids < 0).tolist() if old.vocab.get(id) is not None]
+    unreachable: list[int] = []
+    if gone:  # (a piece that is added below all others makes no other one unreachable)
+        before, after = (tok.facts.witnesses.reach() for tok in (old, new))
+        was = {int(ids[id]) for id in before.texts if ids[id] >= 0}
+        unreachable = [id for id in sorted(after.reasons) if id in was]
+    if isinstance(texts, (str, bytes)):
+        raise TypeError("texts is an iterable of texts; for one text give a list with it")
+    return EditReport(
+        steps=steps,
+        ids=tuple(ids.tolist()),
+        made=tuple(map(new.id_to_piece, made)),
+        lost=tuple(map(old.id_to_piece, gone)),
+        unreachable=tuple(map(new.id_to_piece, unreachable)),
+        old_size=len(old),
+        new_size=len(new),
+        corpus=None if texts is None else corpus_difference(TwoModels(old, new), texts),
+    )
+
+
+def new_ids(old: Tokenizer, origins: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each old id the new one, or -1."""
+    found = np.full(len(old), -1)
+    new = np.flatnonzero(origins >= 0)
+    found[origins[new]] = new
+    return found
+
+
+def embeddings(
+    old: Tokenizer, new: Tokenizer, origins: NDArray[np.int64], matrix: Any, rule: Rule, multiple: int
+) -> Any:
+    """The rows of `matrix` for the new ids; `Edit.embeddings` explains the last three arguments."""
+    # 1. The arguments.
+    shape = tuple(getattr(matrix, "shape", ()))
+    if len(shape) != 2 or shape[0] < len(old):
+        raise ValueError(
+            f"an embedding is a matrix with a row for each of the {len(old)} old ids, not {shape}"
+        )
+    if not callable(rule) and rule not in ("mean", "zeros"):
+        raise ValueError(f'rule must be "mean", "zeros" or a function, not {rule!r}')
+    if isinstance(multiple, bool) or not isinstance(multiple, int) or multiple < 1:
+        raise ValueError(f"multiple must be 1 or more, not {multiple!r}")
+    # 2. Rows that were there.
+    size = (-(-len(origins) // multiple) * multiple, shape[1])
+    is_torch = type(matrix).__module__.partition(".")[0] == "torch"
+    made = matrix.new_zeros(size) if is_torch else np.zeros(size, matrix.dtype)
+    places = np.flatnonzero(origins >= 0)
+    made[places.tolist()] = matrix[origins[places].tolist()]
+    # 3. Rows of new pieces.
+    raw = old.facts.engine.variant(raw=True)
+    for id in np.flatnonzero(origins < 0).tolist() if rule != "zeros" else ():
+        if new.vocab.get(id) is not None:
+            rows = matrix[raw.encode(new.facts.engine.piece(id))]
+            made[id] = rule(rows) if callable(rule) else rows.mean(0)
+    return made

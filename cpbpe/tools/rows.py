@@ -1,0 +1,227 @@
+"""The vocabulary of a model while it is edited: rows that are added, removed and moved, and new merges.
+
+Two facts about BPE say what such changes do to texts. Merging always takes the best pair first.
+
+**Pieces below all others leave the rest alone.** Give new pieces lower scores than every old one. Then a new
+piece merges only when no old one can, and only where a text holds it letter by letter. So a text that holds
+none of the new pieces has the same tokens as before, and in any other text, each token is an old one, or
+several old ones joined. (Read backwards, this is what removing the lowest pieces does.)
+
+**A piece that is not made leaves no trace.** Merging depends on a piece only at the moment when it is made.
+So removing pieces changes nothing about texts in which none of them is made, not even on the way to a longer
+piece. `cpbpe.model.pair_ranks` shows that the pieces on the way to a longer one are the same in every text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.errors import ModelError
+from cpbpe.lazy import kept
+from cpbpe.lint.merging import Merging
+from cpbpe.model.pair_ranks import Pair, by_text, merged, pairs_that_make
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType
+from cpbpe.text.drawn import quoted
+from cpbpe.text.utf8 import from_letters, is_valid_utf8, text_of, to_letters
+
+Places = NDArray[np.int64]
+
+_ROLES = ("unk", "bos", "eos", "pad")
+
+
+class Rows:
+    """The pieces and added tokens of a model, in lists that change."""
+
+    def __init__(self, spec: ModelSpec):
+        self._spec = spec
+        self.texts = list(spec.pieces.texts)
+        """The texts of the pieces, by id."""
+        self.scores = list(spec.pieces.numbers())
+        """Their scores."""
+        self.types = bytearray(spec.pieces.types)
+        """Their types."""
+        self.added = dict(spec.added)
+        """The ids of added tokens."""
+        self._flags = dict(spec.carried.tokens)
+        self._origins = list(range(len(self.texts)))
+        self._added_origins = dict(self.added)
+        self._falling = _is_falling(self.scores, self.types, spec.alphabet == "bytes")
+
+    def append(self, text: bytes, score: float, type: PieceType = PieceType.NORMAL) -> None:
+        """Add a piece with the next free id. An added token that has this id becomes a CONTROL piece.
+
+        (Such a piece keeps its id and is decoded to its text as before, because it has an entry in
+        `Carried.tokens`.)
+        """
+        by_id = {id: token for token, id in self.added.items()}
+        while (token := by_id.get(len(self.texts))) is not None:
+            del self.added[token]
+            self._flags.setdefault(text_of(token), ())
+            self._put(token, 0.0, PieceType.CONTROL, self._added_origins[token])
+        self._put(text, score, type, -1)
+
+    def _put(self, text: bytes, score: float, type: PieceType, origin: int) -> None:
+        self.texts.append(text)
+        self.scores.append(score)
+        self.types.append(type)
+        self._origins.append(origin)
+
+    def keep(self, kept: Sequence[bool]) -> None:
+        """Remove the pieces for which this is false. Those after them, and added tokens, get lower ids."""
+        ids = [id for id, keep in enumerate(kept) if keep]
+        gone = len(self.texts) - len(ids)
+        self.order(ids)
+        self.added = {token: id - gone for token, id in self.added.items()}
+
+    def order(self, ids: Sequence[int]) -> None:
+        """Put the pieces with these ids in this order, and leave out the others.
+
+        Scores that fall by one from piece to piece, as training makes them, do so afterwards as well.
+        """
+        self.texts = [self.texts[id] for id in ids]
+        self.scores = [self.scores[id] for id in ids]
+        self.types = bytearray(self.types[id] for id in ids)
+        self._origins = [self._origins[id] for id in ids]
+        if self._falling and all(a > b for a, b in pairwise(self._normal_scores())):
+            self.scores = _falling(self.types, self._spec.alphabet == "bytes")
+
+    def _normal_scores(self) -> list[float]:
+        rows = zip(self.scores, self.types, strict=True)
+        return [score for score, type in rows if type == PieceType.NORMAL]
+
+    def origins(self) -> Places:
+        """For each id, added tokens included, the id before the edit; -1 for a new piece or an unused id."""
+        size = max([len(self.texts), *(id + 1 for id in self.added.values())])
+        found = np.full(size, -1)
+        found[: len(self.texts)] = self._origins
+        for token, id in self.added.items():
+            found[id] = self._added_origins[token]
+        return found
+
+    def scores_below(self) -> Iterator[float]:
+        """Scores that are lower than all others: each is one less than the one before, if float32 can say so.
+
+        Without a finite lowest score there are none.
+        """
+        lowest = np.float32(min(self.scores, default=0.0))
+        if not np.isfinite(self.scores).all():
+            raise ModelError(
+                "a piece has a score that is infinite or not a number, so no score is below all others; "
+                "tok.lint() names it"
+            )
+        while True:
+            before, lowest = lowest, lowest - np.float32(1)
+            if not lowest < before:
+                lowest = np.nextafter(before, np.float32(-np.inf))
+            yield float(lowest)
+
+    def spec(self) -> ModelSpec:
+        """The model with these rows."""
+        old = self._spec
+        trainer = dict(old.settings.trainer)
+        if "vocab_size" in trainer:
+            trainer["vocab_size"] = len(self.texts)
+        places = {text: id for id, text in enumerate(self.texts)}
+        for role, name in zip(_ROLES, old.special_pieces, strict=True):
+            if f"{role}_id" in trainer:
+                trainer[f"{role}_id"] = places.get(name, -1)
+        return replace(
+            old,
+            pieces=Pieces.of_lists(self.texts, self.scores, self.types),
+            added=tuple(sorted(self.added.items(), key=lambda item: item[1])),
+            settings=replace(old.settings, trainer=trainer),
+            carried=replace(old.carried, tokens=self._flags),
+            file=None,
+        )
+
+
+def _falling(types: bytes | bytearray, by_id: bool) -> list[float]:
+    """The scores that training gives: 0, -1, -2 and so on, or the negative ids; 0 for special pieces."""
+    normal = [type == PieceType.NORMAL for type in types]
+    places = range(len(types)) if by_id else accumulate(normal, initial=0)
+    first = 0.0 if by_id else -0.0  # (as the first piece has it)
+    return [first - place if is_normal else 0.0 for place, is_normal in zip(places, normal, strict=False)]
+
+
+def _is_falling(scores: Sequence[float], types: bytes | bytearray, by_id: bool) -> bool:
+    made = _falling(types, by_id)
+    rows = zip(scores, made, types, strict=True)
+    return all(score == own for score, own, type in rows if type == PieceType.NORMAL)
+
+
+# --- How pieces are made --------------------------------------------------------------------------
+
+
+class Ways:
+    """By which merges the pieces of a model are made, and by which a new one could be."""
+
+    def __init__(self, spec: ModelSpec):
+        self._byte_level = spec.alphabet == "bytes"
+        ranks = Merging(spec).ranks
+        self._ranks: dict[str, float] = {
+            self.spelled(text): rank
+            for text, rank in ranks.items()
+            if self._byte_level or is_valid_utf8(text)
+        }
+        self._last = max(self._ranks.values(), default=0)
+
+    def spelled(self, text: bytes) -> str:
+        """A piece with a character for each of the symbols that texts begin as."""
+        return to_letters(text) if self._byte_level else text_of(text)
+
+    def bytes_of(self, text: str) -> bytes:
+        """The piece that `spelled` spells so."""
+        return from_letters(text) if self._byte_level else text.encode()
+
+    def symbols(self, text: bytes) -> list[str]:
+        """What a text becomes, spelled."""
+        return merged(self.spelled(text), by_text(self._ranks))
+
+    @kept
+    def pairs(self) -> dict[str, Pair]:
+        """The pair that makes each piece."""
+        return pairs_that_make(self._ranks, by_text(self._ranks))
+
+    def needed(self, texts: Iterable[bytes]) -> set[bytes]:
+        """These pieces, and all that are made on the way to them."""
+        found: set[str] = set()
+        waiting = [self.spelled(text) for text in texts]
+        while waiting:
+            piece = waiting.pop()
+            if piece not in found:
+                found.add(piece)
+                waiting += self.pairs.get(piece, ())
+        return set(map(self.bytes_of, found))
+
+    def extend(self, text: bytes, wanted: Callable[[str], bool] = bool) -> list[bytes]:
+        """Make a piece of what its text becomes now: the pieces to add, the last of which is `text`.
+
+        The first two symbols become a piece, that with the third one, and so on. This always makes `text`:
+        whatever else merges, the first symbol is a beginning of the text, the next one continues it, and
+        every longer beginning is a piece. It begins with the first symbol that is `wanted`, if there is one,
+        so that what is true of a part of a piece, such as a character in it, is true of all new pieces.
+
+        The pieces are ranked below all others from now on, so later calls build on them.
+        """
+        symbols = self.symbols(text)
+        told = (place for place, s in enumerate(symbols) if wanted(text_of(self.bytes_of(s))))
+        begin = next(told, 0)
+        end = begin + 1
+        new: list[bytes] = []
+        while end - begin < len(symbols):
+            begin, end = (begin, end + 1) if end < len(symbols) else (begin - 1, end)
+            piece = "".join(symbols[begin:end])
+            if piece not in self._ranks:
+                self._last += 1
+                self._ranks[piece] = self._last
+                new.append(self.bytes_of(piece))
+        left = self.symbols(text)
+        if len(left) > 1:
+            shown = " ".join(quoted(text_of(self.bytes_of(symbol))) for symbol in left)
+            raise ModelError(f"{quoted(text_of(text))} cannot be made: its symbols merge into {shown} first")
+        return new

@@ -1,0 +1,506 @@
+"""What an edit promises about texts, on trained, real and made-up models; and what it refuses."""
+
+import json
+import random
+from functools import cache
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cpbpe
+from cpbpe import ModelError, Tokenizer, TrainingError
+from cpbpe.model.byte_level import chunks
+from cpbpe.tools.edit import Edit
+from tests.bytes.models import WORDS, model
+from tests.support import corpus, zoo
+from tests.support.budget import quick
+from tests.support.tokenizers import tokenizer
+from tests.tools.test_diff import small
+
+V1 = zoo.REAL[0]
+CASES = ["myocarditis", "Grüße", "haha", "hahahahahaha", "a b", "日本語の文", "🦙🦙", "\n\n", "ab\tc", "x"]
+
+
+def sides(tok: Tokenizer, text: str) -> list[int]:
+    """Where the tokens of a text end."""
+    return [end for _, end in tok.align(text).offsets]
+
+
+def words_of(tok: Tokenizer, count: int, seed: int) -> list[str]:
+    """Words that the tokenizer makes of several tokens: pieces put together, and made-up ones."""
+    chance = random.Random(seed)
+    pieces = [piece.replace("▁", "") for piece in tok.get_vocab() if not piece.startswith("<")]
+    made = {"".join(chance.choices(pieces, k=chance.randint(1, 4))).strip() for _ in range(count)}
+    return sorted(filter(str.isprintable, filter(None, made)))
+
+
+@cache
+def trained(size: int, preset: str = "llama2") -> cpbpe.TrainingResult:
+    return cpbpe.train(corpus.lines(), vocab_size=size, preset=preset)
+
+
+@cache
+def byte_level() -> Tokenizer:
+    return Tokenizer.from_spec(model())
+
+
+@cache
+def tokenizers() -> list[Tokenizer]:
+    """Models of several kinds, small ones, because an edit of a large one takes a second."""
+    kinds = [trained(size, preset).tokenizer for size, preset in ((800, "llama2"), (600, "sentencepiece"))]
+    suffix = cpbpe.train(corpus.lines(), vocab_size=800, treat_whitespace_as_suffix=True).tokenizer
+    spaces = cpbpe.train(corpus.lines(), vocab_size=800, split_by_whitespace=False).tokenizer
+    symbols = cpbpe.train(corpus.lines(), vocab_size=800, user_defined_symbols=["the", "@@"]).tokenizer
+    return [*kinds, suffix, spaces, symbols, byte_level(), trained(600, "gpt4").tokenizer]
+
+
+# --- Growing --------------------------------------------------------------------------------------
+
+
+@quick(4, 60)
+@given(st.data())
+def test_texts_without_new_pieces_keep_their_tokens_and_others_join_them(data: st.DataObject) -> None:
+    tok = data.draw(st.sampled_from(tokenizers()))
+    seed = data.draw(st.integers(0, 10**6))
+    if tok.spec.alphabet == "bytes":
+        words = [word for word in words_of(tok, 8, seed) if len(chunks(f" {word}", tok.spec.patterns)) == 1]
+    else:
+        words = words_of(tok, 8, seed)
+    special = [p for p, t in zip(tok.spec.pieces.texts, tok.spec.pieces.types, strict=True) if t == 4]
+    words = [word for word in words if not any(p.decode() in f"▁{word}" for p in special)]
+    edit = cpbpe.edit(tok).add(words)
+    new = edit.report().made
+    chance = random.Random(seed)
+    for _ in range(10):
+        parts = [*words, *CASES, *(f" {word}" for word in words)]
+        text = "".join(chance.choices(parts, k=chance.randint(1, 5)))
+        before, after = sides(tok, text), sides(edit.tokenizer, text)
+        assert {*after} <= {*before}, (text, words)
+        rewritten = tok.normalize(text)
+        if not any(piece in rewritten for piece in new):
+            assert tok.encode(text) == edit.tokenizer.encode(text)
+    for word in words:
+        (id,) = edit.tokenizer.facts.engine.variant(raw=True).encode(written(tok, word))
+        assert edit.tokenizer.facts.engine.piece(id) == written(tok, word)
+
+
+def written(tok: Tokenizer, word: str) -> bytes:
+    text = tok.facts.engine.variant(prefix=False).normalize(word.strip()).encode()
+    if tok.spec.alphabet == "bytes":
+        return b" " + text
+    return text + "▁".encode() if tok.spec.normalizer.suffix else "▁".encode() + text
+
+
+@quick(4, 40)
+@given(st.integers(0, 10**6))
+def test_unused_pieces_in_between_leave_texts_without_the_words_alone(seed: int) -> None:
+    tok = trained(800).tokenizer
+    words = words_of(tok, 6, seed)
+    edit = cpbpe.edit(tok).add(words, between="unused")
+    chance = random.Random(seed)
+    for _ in range(10):
+        # Beginnings of the words, which are what the pieces in between spell.
+        parts = [word[: chance.randint(1, len(word))] for word in words]
+        text = " ".join(chance.choices(parts, k=3))
+        if not any(written(tok, word) in tok.normalize(text).encode() for word in words):
+            assert tok.encode(text) == edit.tokenizer.encode(text), (text, words)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=edit.tokenizer.to_bytes())
+    for text in [*words, *(f"{word} and {word}s" for word in words)]:
+        assert theirs.encode(text) == edit.tokenizer.encode(text)
+
+
+def test_sentencepiece_reads_what_was_edited(tmp_path: Path) -> None:
+    tok = tokenizer(V1, "core")
+    edit = cpbpe.edit(tok).add(CASES[:4]).add(["<|chat|>"], kind="control").add(["ﷺ"], kind="user_defined")
+    edit = edit.remove(["▁the"], leave="unused").truncate(len(edit.tokenizer) - 500)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=edit.tokenizer.to_bytes())
+    for text in [*CASES, *corpus.lines(200), "the theory ﷺ of <|chat|>"]:
+        assert theirs.encode(text) == edit.tokenizer.encode(text)
+    edit.tokenizer.save(tmp_path / "new.model")
+    assert cpbpe.load(tmp_path / "new.model") == edit.tokenizer
+
+
+def test_what_was_there_is_not_added_twice() -> None:
+    edit = cpbpe.edit(tokenizer(V1, "core")).add(["the", "myocarditis", "myocarditis"])
+    assert edit.report().made == ("▁myoc", "▁myocard", "▁myocarditis")
+    assert "1 piece existed already: ▁the" in edit.steps[0].notes
+    again = edit.add(["myocarditis"])
+    assert len(again.tokenizer) == len(edit.tokenizer)
+
+
+def test_words_of_scripts_without_spaces_are_pointed_out() -> None:
+    edit = cpbpe.edit(tokenizer(V1, "core")).add(["機械学習", "machine"])
+    assert "give them as pieces" in edit.steps[0].notes[0]
+    edit = cpbpe.edit(tokenizer(V1, "core")).add(pieces=["機械学習"])
+    assert edit.tokenizer.encode_pieces("の機械学習") == ["▁", "の", "機械学習"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"words": "word"}, "list of texts"),
+        ({"words": [""]}, "empty"),
+        ({"words": ["  "]}, "empty"),
+        ({"pieces": [b"a\0b"]}, "NUL"),
+        ({"pieces": [b"\xff\xfe"]}, "not UTF-8"),
+        ({"pieces": ["<s>"]}, "already piece 1, of type CONTROL"),
+        ({"pieces": ["<0x41>"]}, "of type BYTE"),
+        ({"words": ["a"], "kind": "byte"}, "kind must be"),
+        ({"words": ["a"], "between": "nothing"}, "between must be"),
+        ({"pieces": ["the"], "kind": "user_defined"}, "already piece"),
+        ({"words": [b"a"]}, "a word is a str"),
+    ],
+)
+def test_what_cannot_be_added(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        cpbpe.edit(tokenizer(V1, "core")).add(**arguments)
+
+
+def test_what_cannot_be_added_to_byte_level_models() -> None:
+    edit = cpbpe.edit(byte_level())
+    with pytest.raises(ModelError, match="the pattern cuts it into 'word', ' two'"):
+        edit.add(pieces=["word two"])
+    for arguments in ({"kind": "user_defined"}, {"between": "unused"}):
+        with pytest.raises(ModelError, match="a byte-level model has no pieces"):
+            edit.add(["word"], **arguments)  # type: ignore[arg-type]
+
+
+def test_a_piece_that_the_normalizer_rewrites_is_refused() -> None:
+    tok = cpbpe.train(corpus.lines(300), vocab_size=500, preset="sentencepiece").tokenizer
+    with pytest.raises(ModelError, match="rewrites it to 'fi' first"):
+        cpbpe.edit(tok).add(pieces=["ﬁ"])
+
+
+def test_a_word_with_a_user_defined_piece_in_it_is_refused() -> None:
+    tok = cpbpe.edit(tokenizer(V1, "core")).add(pieces=["ﷺﷺ"], kind="user_defined").tokenizer
+    with pytest.raises(ModelError, match="found before anything merges"):
+        cpbpe.edit(tok).add(["aﷺﷺb"])
+
+
+def test_added_tokens_keep_their_ids_and_what_they_do() -> None:
+    tok = tokenizer(V1, "core").with_special_tokens({"<|a|>": 32000, "<|b|>": 32002, "<|c|>": 40000})
+    edit = cpbpe.edit(tok).add(["myocarditis"])
+    new = edit.tokenizer
+    choices: tuple[dict[str, Any], ...] = ({}, {"allowed_special": "all"})
+    for options in choices:
+        text = "x<|a|>y<|b|>z<|c|>"
+        assert tok.encode(text, **options) == new.encode(text, **options)
+        ids = tok.encode(text, **options)
+        for skip in (None, True, False):
+            assert tok.decode(ids, skip_special_tokens=skip) == new.decode(ids, skip_special_tokens=skip)
+    assert [id for id in range(32000, 32005) if new.id_to_piece(id).startswith("▁")] == [32001, 32003, 32004]
+    assert (edit.ids[:32001] == np.arange(32001)).all()
+    assert edit.ids[32002] == 32002
+    assert edit.ids[40000] == 40000
+
+
+# --- Continuing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "few", "many"), [("llama2", 700, 900), ("sentencepiece", 500, 700), ("gpt4", 400, 650)]
+)
+def test_learning_goes_on_as_if_it_had_never_stopped(preset: str, few: int, many: int) -> None:
+    short, long = (trained(size, preset).tokenizer for size in (few, many))
+    edit = cpbpe.edit(short).from_corpus(corpus.lines(), many - few)
+    assert len(edit.tokenizer) == len(long)
+    chance = random.Random(5)
+    for text in corpus.lines() + ["".join(chance.choices(corpus.lines(50), k=3)) for _ in range(50)]:
+        assert sides(edit.tokenizer, text) == sides(long, text)
+    assert set(edit.tokenizer.get_vocab()) == set(long.get_vocab())
+
+
+def test_both_engines_continue_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = corpus.lines(400, seed=3)
+    for preset in ("llama2", "gpt4"):
+        made = []
+        for engine in ("core", "reference"):
+            monkeypatch.setenv("CPBPE_ENGINE", engine)
+            edit = cpbpe.edit(trained(700, preset).tokenizer).from_corpus(texts, 80)
+            made.append((edit.report().made, edit.steps[0].notes))
+        assert made[0] == made[1]
+
+
+def test_new_characters_get_pieces_and_old_texts_keep_theirs() -> None:
+    tok = tokenizer(V1, "core")
+    hindi = ["नमस्ते दुनिया, यह एक परीक्षण है।", "हिन्दी में लिखा हुआ एक और वाक्य।", "खग्रास झंझट ढक्कन"] * 20
+    edit = cpbpe.edit(tok).from_corpus(hindi, 60)
+    before, after = (sum(map(len, t.encode_batch(hindi))) for t in (tok, edit.tokenizer))
+    assert after < before / 2
+    for text in filter(str.isascii, corpus.lines(500)):
+        assert tok.encode(text) == edit.tokenizer.encode(text)
+    with pytest.raises(TrainingError, match="new pieces, not 5000"):
+        cpbpe.edit(tok).from_corpus(hindi, 5000)
+    with pytest.raises(TrainingError, match="nothing to learn from"):
+        cpbpe.edit(tok).from_corpus([""], 5)
+    with pytest.raises(TypeError, match="no option 'split_by_moon'"):
+        cpbpe.edit(tok).from_corpus(hindi, 5, split_by_moon=True)
+    for number in (0, True, "5", -1):
+        with pytest.raises(ValueError, match="number must be"):
+            cpbpe.edit(tok).from_corpus(hindi, number)  # type: ignore[arg-type]
+
+
+def test_what_pieces_may_be_is_as_the_model_says_unless_it_is_given() -> None:
+    tok = trained(800).tokenizer
+    lines = [f"zorblax quibbet {number}" for number in range(10, 60)]
+    edit = cpbpe.edit(tok).from_corpus(lines, 10)
+    made = edit.report().made
+    assert not any(c.isdigit() or c == "▁" for piece in made for c in piece[1:])
+    wide = cpbpe.edit(tok).from_corpus(lines, 12, split_by_whitespace=False)
+    assert any("▁" in piece[1:] for piece in wide.report().made)
+    found = edit.report(lines).corpus
+    assert found is not None
+    assert found.new_tokens < found.old_tokens
+
+
+# --- Shrinking ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes"), [("llama2", (700, 900)), ("gpt4", (300, 650)), ("sentencepiece", (500, 700))]
+)
+def test_truncating_is_training_to_that_size(preset: str, sizes: tuple[int, int]) -> None:
+    short, long = (trained(size, preset).tokenizer for size in sizes)
+    edit = cpbpe.edit(long).truncate(sizes[0])
+    assert edit.tokenizer.to_bytes() == short.to_bytes()
+    for text in corpus.lines(300):
+        assert {*sides(long, text)} <= {*sides(edit.tokenizer, text)}
+
+
+@quick(4, 30)
+@given(st.data())
+def test_pieces_made_unused_are_split_into_their_halves(data: st.DataObject) -> None:
+    tok = trained(800).tokenizer
+    chance = random.Random(data.draw(st.integers(0, 10**6)))
+    pieces = [id for id, type in enumerate(tok.spec.pieces.types) if type == 1 and len(tok.vocab[id]) > 1]
+    gone = [*chance.sample(pieces, 30), tok.vocab["▁the"], tok.vocab["er"]]
+    edit = cpbpe.edit(tok).remove(gone, leave="unused")
+    assert (edit.ids == np.arange(len(tok))).all()
+    for text in chance.sample(corpus.lines(), 40):
+        before, after = tok.encode(text), edit.tokenizer.encode(text)
+        assert not {*gone} & {*after}
+        if not {*gone} & {*before}:
+            assert before == after
+        assert {*sides(tok, text)} <= {*sides(edit.tokenizer, text)}
+
+
+def test_texts_whose_tokens_are_kept_stay_as_they_are() -> None:
+    for tok in (tokenizer(V1, "core"), byte_level(), trained(800).tokenizer):
+        texts = [*corpus.lines(300), WORDS.decode()]
+        some, others = texts[::2], texts[1::2]
+        edit = cpbpe.edit(tok).prune(some)
+        ids = edit.ids
+        for text in texts:
+            before = tok.encode(text)
+            if (ids[before] >= 0).all():
+                assert ids[before].tolist() == edit.tokenizer.encode(text)
+            assert edit.tokenizer.decode(edit.tokenizer.encode(text)) == tok.decode(before)
+        assert edit.report(some).corpus.different == 0  # type: ignore[union-attr]
+        assert len(edit.tokenizer) < len(tok) or tok is byte_level()
+        smaller = cpbpe.edit(tok).prune(
+            some, size=len(edit.tokenizer) - 20, keep=["the"] if tok.vocab.get("the") else []
+        )
+        assert len(edit.tokenizer) - 40 <= len(smaller.tokenizer) <= len(edit.tokenizer) - 20
+        assert smaller.tokenizer.decode(smaller.tokenizer.encode(others[0])) == tok.decode(
+            tok.encode(others[0])
+        )
+
+
+def test_dead_pieces_go_without_a_trace() -> None:
+    # (Nothing makes "axb".)
+    tok = small({"bc": -1, "ab": -2, "abc": -3, "axb": -4, "ca": -5, "cab": -6})
+    edit = cpbpe.edit(tok).prune()
+    assert edit.report().lost == ("axb",)
+    for size in range(1, 7):
+        for characters in product("abc x", repeat=size):
+            text = "".join(characters)
+            assert edit.ids[tok.encode(text)].tolist() == edit.tokenizer.encode(text)
+
+
+def test_what_is_made_from_a_removed_piece_goes_too() -> None:
+    tok = trained(800).tokenizer
+    piece = next(
+        p for p, t in zip(tok.spec.pieces.texts, tok.spec.pieces.types, strict=True) if t == 1 and len(p) == 2
+    )
+    edit = cpbpe.edit(tok).remove([piece])
+    report = edit.report()
+    assert piece.decode() in report.lost
+    assert not report.unreachable
+    for text in corpus.lines(300):
+        before = tok.encode(text)
+        if (edit.ids[before] >= 0).all():
+            assert edit.ids[before].tolist() == edit.tokenizer.encode(text)
+
+
+def test_what_cannot_be_removed() -> None:
+    edit = cpbpe.edit(tokenizer(V1, "core"))
+    for piece, message in (("<s>", "type CONTROL"), (3, "type BYTE"), ("<unk>", "type UNKNOWN")):
+        with pytest.raises(ModelError, match=message):
+            edit.remove([piece])
+    with pytest.raises(KeyError, match="not a piece"):
+        edit.remove(["no such piece"])
+    with pytest.raises(TypeError, match="pieces is a list"):
+        edit.remove("the")
+    with pytest.raises(ModelError, match="text would be lost"):
+        cpbpe.edit(byte_level()).remove([b"a"])
+    with pytest.raises(ModelError, match="added token"):
+        cpbpe.edit(tokenizer(V1, "core").with_special_tokens(["<|a|>"])).remove(["<|a|>"])
+    for size in (3, 50_000, "9", True):
+        with pytest.raises(ValueError, match="size must be"):
+            edit.truncate(size)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="decided by a corpus"):
+        edit.prune(size=500)
+    with pytest.raises(ValueError, match="always stay"):
+        edit.prune(["a"], size=5)
+
+
+# --- Merging --------------------------------------------------------------------------------------
+
+
+def test_another_vocabulary_goes_below() -> None:
+    tok = tokenizer(V1, "core")
+    lines = ["北京是中华人民共和国的首都", "机器学习改变了世界", "我们在学习机器翻译"] * 30
+    other = cpbpe.train(lines, vocab_size=300, hard_vocab_limit=False).tokenizer
+    edit = cpbpe.edit(tok).merge(other)
+    assert {*other.get_vocab()} <= {*edit.tokenizer.get_vocab()}
+    for text in corpus.lines(300):
+        assert tok.encode(text) == edit.tokenizer.encode(text) or not text.isascii()
+    assert sum(edit.tokenizer.count_batch(lines)) < sum(tok.count_batch(lines)) * 0.6
+    safe = cpbpe.edit(tok).merge(other, only="new_characters")
+    known = {piece for piece in tok.get_vocab() if len(piece) == 1}
+    assert all(any(c not in known for c in piece) for piece in safe.report().made)
+    assert "with a character that had no piece" in safe.steps[0].promise
+    han = cpbpe.edit(tok).merge(other, only="Han")
+    assert len(safe.tokenizer) < len(han.tokenizer) <= len(edit.tokenizer)
+    assert han.report(corpus.lines(300)).corpus.different == 0  # type: ignore[union-attr]
+    few = cpbpe.edit(tok).merge(other, only=lambda piece: "学" in piece)
+    assert few.report().made
+    assert all("学" in piece for piece in few.report().made)
+    with pytest.raises(ValueError, match="only must be"):
+        cpbpe.edit(tok).merge(other, only="Klingon")
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=edit.tokenizer.to_bytes())
+    for text in [*lines[:3], *corpus.lines(50)]:
+        assert theirs.encode(text) == edit.tokenizer.encode(text)
+    with pytest.raises(ModelError, match="byte-level"):
+        cpbpe.edit(tok).merge(byte_level())
+
+
+# --- Ids, names and settings ----------------------------------------------------------------------
+
+
+def test_ids_can_be_exchanged() -> None:
+    tok = trained(700).tokenizer
+    order = list(range(len(tok)))
+    random.Random(1).shuffle(order)
+    edit = cpbpe.edit(tok).reorder(order)
+    assert edit.origins.tolist() == order
+    for text in corpus.lines(100):
+        assert edit.ids[tok.encode(text)].tolist() == edit.tokenizer.encode(text)
+    with pytest.raises(ValueError, match="each once"):
+        cpbpe.edit(tok).reorder([0, 0, 1])
+
+
+def test_names_roles_and_rules() -> None:
+    tok = trained(700).tokenizer
+    edit = (
+        cpbpe.edit(tok).rename({"<s>": "<|begin|>"}).add(["<pad>"], kind="control").set_special(pad="<pad>")
+    )
+    assert edit.tokenizer.bos_id == 1
+    assert edit.tokenizer.pad_id == len(tok)
+    assert edit.tokenizer.vocab["<|begin|>"] == 1
+    plain = cpbpe.edit(tok).set_normalizer("nfkc", add_dummy_prefix=False)
+    assert plain.tokenizer.normalize("ﬁ") == "fi"
+    assert tok.normalize("ﬁ") == "▁ﬁ"
+    again = cpbpe.edit(tok)
+    with pytest.raises(ModelError, match="its name is its text"):
+        again.rename({"▁": "x"})
+    with pytest.raises(ModelError, match="it must be CONTROL"):
+        again.set_special(eos="e")
+    with pytest.raises(TypeError, match="takes True or False"):
+        again.set_normalizer(add_prefix=True)
+    with pytest.raises(ValueError, match="nfkd"):
+        again.set_normalizer("nfkd")
+    with pytest.raises(ModelError, match="rewrites no text"):
+        cpbpe.edit(byte_level()).set_normalizer("nfkc")
+
+
+# --- Reports and embeddings -----------------------------------------------------------------------
+
+
+def test_ids_and_origins_say_the_same() -> None:
+    tok = trained(800).tokenizer
+    edit = (
+        cpbpe.edit(tok).truncate(750).add(["zebra"]).prune(corpus.lines(200)).from_corpus(corpus.lines(), 20)
+    )
+    ids, origins = edit.ids, edit.origins
+    assert len(ids) == len(tok)
+    assert len(origins) == len(edit.tokenizer)
+    for old, new in enumerate(ids.tolist()):
+        assert new < 0 or (origins[new] == old and tok.id_to_piece(old) == edit.tokenizer.id_to_piece(new))
+    assert sorted(origins[origins >= 0]) == sorted(np.flatnonzero(ids >= 0))
+    assert all(edit.tokenizer.vocab[piece] in np.flatnonzero(origins < 0) for piece in edit.report().made)
+
+
+def test_the_report_says_what_matters_first() -> None:
+    edit = cpbpe.edit(tokenizer(V1, "core")).add(["myocarditis"])
+    report = edit.report(["acute myocarditis", "a cold"])
+    assert report.corpus is not None
+    assert report.corpus.different == 1
+    text = str(report)
+    assert "every id means the same as before" in text
+    assert "same tokens as before" in text
+    assert json.loads(report.to_json())["made"] == ["▁myoc", "▁myocard", "▁myocarditis"]
+    assert "▁myocarditis" in report.html()
+    assert repr(report) == "<cpbpe.EditReport: 3 new, 0 gone, 0 unreachable>"
+    assert repr(edit) == "<cpbpe.Edit: add; 32000 ids → 32003>"
+    assert cpbpe.edit(tokenizer(V1, "core")).report().steps == ()
+    with pytest.raises(AttributeError, match="does not change"):
+        edit.old = edit.tokenizer
+    with pytest.raises(TypeError, match="path or a Tokenizer"):
+        cpbpe.edit(5)  # type: ignore[arg-type]
+
+
+def test_rows_follow_their_ids() -> None:
+    tok = trained(700).tokenizer
+    matrix = np.random.default_rng(1).normal(size=(710, 8)).astype(np.float16)
+    edit = cpbpe.edit(tok).truncate(680).add(["zebra"])
+    rows = edit.embeddings(matrix, multiple=64)
+    assert rows.dtype == np.float16
+    assert len(rows) % 64 == 0
+    assert not rows[len(edit.tokenizer) :].any()
+    for old, new in enumerate(edit.ids.tolist()):
+        assert new < 0 or (rows[new] == matrix[old]).all()
+    new = edit.tokenizer.vocab["▁zebra"]
+    parts = tok.facts.engine.variant(raw=True).encode("▁zebra")
+    assert np.allclose(rows[new], matrix[parts].mean(0), atol=1e-2)
+    assert not edit.embeddings(matrix, "zeros")[new].any()
+    assert (edit.embeddings(matrix, lambda rows: rows[0])[new] == matrix[parts[0]]).all()
+    for arguments, message in (
+        ((matrix[:5],), "a row for each"),
+        ((matrix, "median"), "rule must be"),
+        ((matrix.tolist(),), "is a matrix"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            edit.embeddings(*arguments)
+    with pytest.raises(ValueError, match="multiple must be"):
+        edit.embeddings(matrix, multiple=0)
+
+
+def test_byte_level_models_are_written_for_their_libraries(tmp_path: Path) -> None:
+    import tokenizers
+
+    tok = trained(600, "gpt4").tokenizer
+    edit: Edit = cpbpe.edit(tok).add(["myocarditis", "ferritin"]).from_corpus(["zebra zebras"] * 9, 3)
+    edit.tokenizer.save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in [*corpus.lines(100), "acute myocarditis and ferritin", "zebras"]:
+        assert theirs.encode(text, add_special_tokens=False).ids == edit.tokenizer.encode(text)
+    ranks = edit.tokenizer.spec.pieces.numbers()
+    normal = [r for r, t in zip(ranks, edit.tokenizer.spec.pieces.types, strict=True) if t == 1]
+    assert all(a > b for a, b in pairwise(normal))
