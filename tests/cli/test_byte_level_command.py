@@ -144,6 +144,7 @@ MODELS = {
     "lint",
     "compare",
     "diff",
+    "edit",
     "view",
     "pack",
     "tokens",
