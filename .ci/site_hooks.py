@@ -6,11 +6,11 @@ notebooks, the source files that pages link to, and llms.txt.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -18,6 +18,7 @@ from markdown import Extension, Markdown
 from markdown.inlinepatterns import BACKTICK_RE, BacktickInlineProcessor
 from markdown.util import AtomicString, code_escape
 from mkdocs.structure.files import File, Files
+from site_notebooks import notebook
 
 import cpbpe
 from cpbpe.cli.quickstart import TEXT, sample
@@ -75,11 +76,11 @@ def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "api.md", content="".join(_reference())))
     files.append(File.generated(config, "play/index.html", content=_play()))
     pages = [file for file in files if file.src_uri.endswith(".md")]
-    for page in pages:
-        if page.src_uri.startswith("learn/"):
-            text = (ROOT / "docs" / page.src_uri).read_text(encoding="utf-8")
-            notebook = json.dumps(_notebook(text), ensure_ascii=False, indent=1)
-            files.append(File.generated(config, f"{page.src_uri[:-3]}.ipynb", content=notebook))
+    with TemporaryDirectory() as folder:
+        for page in pages:
+            if page.src_uri.startswith("learn/"):
+                content = notebook(ROOT / "docs" / page.src_uri, Path(folder))
+                files.append(File.generated(config, f"{page.src_uri[:-3]}.ipynb", content=content))
     files.append(File.generated(config, "llms.txt", content=_llms(pages)))
     # Source files, as text: a page that links to one is read before it is written.
     for page in pages:
@@ -95,14 +96,15 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Lead links out of docs/ to where the site has what they name."""
+    """Lead links out of docs/ to where the site has what they name, and end with what each page has."""
     uri = page.file.src_uri
-    if uri in ("index.md", "api.md", *AT_ROOT.values()):
-        return markdown
-    if uri.startswith("learn/"):
-        name = posixpath.basename(uri)[:-3]
-        markdown += f"\n\n[This chapter as a notebook]({name}.ipynb)\n"
-    return _relinked(markdown, posixpath.dirname(f"docs/{uri}"), uri)
+    folder, name = posixpath.split(uri.removesuffix(".md"))
+    if uri not in ("index.md", "api.md", *AT_ROOT.values()):
+        markdown = _relinked(markdown, posixpath.dirname(f"docs/{uri}"), uri)
+    ends = [f"[Glossary]({posixpath.relpath('glossary.md', folder or '.')})"]
+    if folder == "learn":
+        ends.append(f'[This page as a notebook]({name}.ipynb){{ download="{name}.ipynb" }}')
+    return f"{markdown}\n\n{' · '.join(ends)}\n"
 
 
 def _relinked(text: str, folder: str, page: str) -> str:
@@ -139,21 +141,6 @@ def _reference() -> Iterator[str]:
     for name in cpbpe.__all__:
         if not name.startswith("_"):
             yield f"::: cpbpe.{name}\n\n"
-
-
-def _notebook(page: str) -> dict[str, Any]:
-    """A chapter as a notebook: its examples become cells, without what they print."""
-    cells: list[dict[str, Any]] = []
-    for number, part in enumerate(re.split(r"^```python\n(.*?)^```\n", page, flags=re.DOTALL | re.MULTILINE)):
-        if number % 2:
-            code = [line[4:] for line in part.splitlines() if line.startswith((">>>", "..."))]
-            cell = {"cell_type": "code", "execution_count": None, "outputs": [], "source": "\n".join(code)}
-        else:
-            cell = {"cell_type": "markdown", "source": part.strip()}
-        if cell["source"]:
-            cells.append({**cell, "id": f"cell-{number}", "metadata": {}})
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _llms(pages: list[File]) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import chart, table
-from cpbpe import Tokenizer
+from cpbpe import Tokenizer, load
 from cpbpe.engine.choice import load_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.version import __version__
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
 COURSE = sorted((ROOT / "docs" / "learn").glob("[0-9]*.md"))
 DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITHOUT_EXAMPLES = {"releasing"}  # (its commands build wheels and publish them)
+WITHOUT_EXAMPLES = {"releasing", "glossary"}  # (the commands of the first build wheels and publish them)
 PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
@@ -84,14 +84,25 @@ def _other_vocabularies(folder: Path) -> None:
 def test_pictures_of_the_course(tmp_path: Path) -> None:
     """They are what docs/learn/pictures.py draws, and each chapter shows its own."""
     _other_vocabularies(tmp_path)
-    drawing = runpy.run_path(str(ROOT / "docs" / "learn" / "pictures.py"))["pictures"]
+    course = runpy.run_path(str(ROOT / "docs" / "learn" / "pictures.py"))
     files = [tmp_path / name for name in ("tokenizer.model", "gpt2", "cl100k_base.tiktoken", "corpus.txt")]
     chapters = {page.stem.partition("-")[2]: page.read_text(encoding="utf-8") for page in COURSE}
-    drawn = drawing(*files)
+    drawn = course["pictures"](*files)
     assert drawn.keys() == chapters.keys()
     for name, picture in drawn.items():
         assert (ROOT / "docs" / "images" / f"learn-{name}.svg").read_text(encoding="utf-8") == picture
         assert f"](../images/learn-{name}.svg)" in chapters[name]
+    # One of them moves. For readers who want no motion it is the same rows at rest.
+    at_rest = drawn["bpe-by-hand"]
+    for added in (
+        r"<style>\n@media \(prefers-reduced-motion: no-preference\) (?s:.*?)</style>\n",
+        r'<g class="slide\d" style="[^"]*" opacity="0">\n.*\n.*\n</g>\n',
+        r'<g class="show\d">\n|(?<=</text>\n)</g>\n',
+    ):
+        assert re.search(added, at_rest)
+        at_rest = re.sub(added, "", at_rest)
+    rows = course["merges"](load("tokenizer.model"), "lowest")
+    assert at_rest == course["drawn"](re.findall("<title>(.*)</title>", at_rest)[0], rows)
 
 
 @tiers.slow_reference

@@ -7,7 +7,7 @@ them again and compares.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from cpbpe.text.drawn import width
 
 FOLDER = Path(__file__).parents[1] / "images"
 LETTER, HEIGHT, LINE, GAP = 9, 26, 38, 6  # the width of a letter; the height of a chip and of a row
+SECONDS = 1.6  # that a row takes where it moves
 STYLE = """\
 text { font: 15px ui-monospace, "DejaVu Sans Mono", monospace; fill: #1b1f24; }
 .label { font: 13px system-ui, "DejaVu Sans", sans-serif; fill: #57606a; }
@@ -44,28 +45,79 @@ class Chip(NamedTuple):
 Row = tuple[str, Sequence[Chip]]
 """A label, and chips."""
 
+Place = tuple[Chip, int]
+"""A chip, and where it begins."""
+
 
 def coloured(texts: Iterable[str]) -> list[Chip]:
     """Chips of which neighbours differ."""
     return [Chip(text, f"c{place % 4}") for place, text in enumerate(texts)]
 
 
-def drawn(title: str, rows: Sequence[Row]) -> str:
-    """The picture of some rows; `title` says what it shows to those who do not see it."""
+def size(one: Chip) -> int:
+    """How wide a chip is."""
+    return LETTER * max(width(one.text), 1) + 12
+
+
+def chip(one: Chip, x: float, y: float) -> str:
+    """A chip at a place."""
+    return (
+        f'<rect class="{one.look}" x="{x}" y="{y}" width="{size(one)}" height="{HEIGHT}" rx="5"/>\n'
+        f'<text x="{x + size(one) / 2:g}" y="{y + 18}" text-anchor="middle">{escape(one.text)}</text>'
+    )
+
+
+def drawn(title: str, rows: Sequence[Row], moving: bool = False) -> str:
+    """The picture of some rows; `title` says what it shows to those who do not see it.
+
+    If `moving`, each row slides out of the one above it, which must have the same text. Where there is no
+    motion, or once it has ended, all rows are there.
+    """
     indent = 14 + max(round(width(label) * 7.2) for label, _ in rows)
-    parts, widest = [], 0
+    parts = [f"<style>\n{motion(len(rows))}</style>"] if moving else []
+    widest, above = 0, list[Place]()
     for number, (label, chips) in enumerate(rows):
         x, y = indent, 8 + number * LINE
-        parts.append(f'<text class="label" x="6" y="{y + 18}">{escape(label)}</text>')
-        for text, look in chips:
-            wide = LETTER * max(width(text), 1) + 12
-            parts.append(f'<rect class="{look}" x="{x}" y="{y}" width="{wide}" height="{HEIGHT}" rx="5"/>')
-            parts.append(
-                f'<text x="{x + wide / 2:g}" y="{y + 18}" text-anchor="middle">{escape(text)}</text>'
-            )
-            x += wide + GAP
-        widest = max(widest, x)
+        places = []
+        for one in chips:
+            places.append((one, x))
+            x += size(one) + GAP
+        row = [f'<text class="label" x="6" y="{y + 18}">{escape(label)}</text>']
+        row += [chip(one, x, y) for one, x in places]
+        if moving and number:
+            row = [*sliding(above, places, y, number), f'<g class="show{number}">', *row, "</g>"]
+        parts += row
+        widest, above = max(widest, x), places
     return framed(title, widest + 6, 8 + len(rows) * LINE, parts)
+
+
+def sliding(above: Sequence[Place], below: Sequence[Place], y: int, number: int) -> Iterator[str]:
+    """The chips of one row on their way to where their letters are in the next, seen only while they move."""
+    rest = iter(above)
+    for one, x in below:
+        end = x + LETTER * width(one.text)
+        while x < end:
+            part, begin = next(rest)
+            away = f'class="slide{number}" style="--x: {begin - x}px" opacity="0"'
+            yield f"<g {away}>\n{chip(part, x, y)}\n</g>"
+            x += LETTER * width(part.text)
+
+
+def motion(rows: int) -> str:
+    """What moves the rows, three times, for readers who have not asked their system for less motion."""
+    whole = rows * SECONDS + 5  # (the whole picture stays for five seconds)
+    time, rules = f"{whole:g}s ease-in-out 3", []
+    for row in range(1, rows):
+        begin, end = (round(100 * SECONDS * moment / whole, 1) for moment in (row - 0.5, row))
+        away = f"transform: translate(var(--x), -{LINE}px)"
+        rules += [
+            f".slide{row} {{ animation: slide{row} {time} }} .show{row} {{ animation: show{row} {time} }}",
+            f"@keyframes slide{row} {{",
+            f"  0%, {begin:g}% {{ opacity: 0; {away} }} {begin + 0.1:g}% {{ opacity: 1; {away} }}",
+            f"  {end:g}% {{ opacity: 1; transform: none }} {end + 0.1:g}%, 100% {{ opacity: 0 }}\n}}",
+            f"@keyframes show{row} {{ 0%, {end:g}% {{ opacity: 0 }} {end + 0.1:g}%, 100% {{ opacity: 1 }} }}",
+        ]
+    return "\n".join(["@media (prefers-reduced-motion: no-preference) {", *rules, "}\n"])
 
 
 def framed(title: str, wide: int, high: int, parts: Sequence[str]) -> str:
@@ -158,7 +210,6 @@ def pictures(model: Path, gpt2_folder: Path, cl100k: Path, corpus: Path) -> dict
                 ("words", [Chip("<unk>", "strong")]),
             ],
         ),
-        "bpe-by-hand": ("The merges of the word lowest, one below the other", merges(tok, "lowest")),
         "patterns": (
             "The same line as the patterns of GPT-2 and GPT-4 cut it",
             [
@@ -194,9 +245,11 @@ def pictures(model: Path, gpt2_folder: Path, cl100k: Path, corpus: Path) -> dict
             ],
         ),
     }
-    found = {name: drawn(*picture) for name, picture in rows.items()}
     return {
-        **found,
+        **{name: drawn(*picture) for name, picture in rows.items()},
+        "bpe-by-hand": drawn(
+            "The merges of the word lowest, one below the other", merges(tok, "lowest"), moving=True
+        ),
         "your-own-model": curve([(size, 1 / report.curve.tokens_per_byte(size)) for size in sizes]),
     }
 
