@@ -79,11 +79,11 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:
     """The pieces of a text."""
+    if plan.speller is not None:
+        return plan.speller.encode_pieces(text, plan.ends, plan.dropout)
     encoder, (front, back, reverse) = plan.encoder, plan.ends or NO_ENDS
     if isinstance(encoder, SpecialEncoder):
         pieces = encoder.encode_pieces(text, plan.dropout)
-    elif max(front or 0, back or 0) < facts.engine.size:
-        return encoder.encode_pieces(text, plan.ends, plan.dropout)
     else:
         pieces = encoder.encode_pieces(text, None, plan.dropout)  # engines cannot spell added tokens
     first, last = (None if id is None else facts.piece(id) for id in (front, back))

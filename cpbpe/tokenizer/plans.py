@@ -61,6 +61,8 @@ class EncodePlan:
         """What engines put around ids."""
         self.dropout: Dropout | None = None
         """How merges are skipped at random."""
+        self.speller: Engine | None = None
+        """The engine, if it can spell all tokens: no text is searched for others, and none is put around."""
 
     def changed(self, **changes: Any) -> EncodePlan:
         """The same plan with another `encoder`, or with `dropout`."""
@@ -185,7 +187,8 @@ class Plans:
         )
         finder = facts.special.finder(values["allowed_special"], values["disallowed_special"])
         if finder is None:
-            return plan
+            pieces = max([*front, *back], default=0) < facts.engine.size
+            return plan.changed(speller=engine) if pieces else plan
         return plan.changed(encoder=SpecialEncoder(engine, plan.later(engine), finder))
 
     def _around(self, values: Mapping[str, Any]) -> tuple[list[int], list[int]]:
