@@ -346,7 +346,7 @@ def test_what_the_tests_install_is_pinned() -> None:
     pins: dict[str, list[str]] = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if not line.startswith("#"):
-            found = re.fullmatch(r"([a-z0-9-]+)==([0-9a-z.]+)( ; [\w<>=!.' ]+)?", line)
+            found = re.fullmatch(r"([a-z0-9-]+)==([0-9a-z.]+)( ; [\w<>=!.()' -]+)?", line)
             assert found, line
             pins.setdefault(found[1], []).append(found[2])
     whole = (ROOT / "pyproject.toml").read_text()
