@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
 from cpbpe.cli.output import (
@@ -78,6 +78,7 @@ def parser() -> Parser:
         type=OneOf(("normal", "user_defined", "control")),
         default="normal",
     )
+    parser.add("--skip", "leave out words that can never be one token, instead of an error")
     parser.add("--unused", "let the pieces between be UNUSED, and those that --remove names stay so")
     parser.add("--learn N", "learn N pieces from --corpus, as training would")
     parser.add(
@@ -159,8 +160,14 @@ def _done(edited: Edit, step: str, arguments: argparse.Namespace) -> Edit:
     if step == "add":
         words = [*arguments.word, *_lines(arguments.words)]
         if words or arguments.piece:
-            between = "unused" if arguments.unused else "normal"
-            return edited.add(words, pieces=arguments.piece, kind=arguments.kind, between=between)  # type: ignore[arg-type]
+            between: Literal["normal", "unused"] = "unused" if arguments.unused else "normal"
+            return edited.add(
+                words,
+                pieces=arguments.piece,
+                kind=arguments.kind,
+                between=between,
+                skip=arguments.skip,
+            )
     if step == "learn" and arguments.learn is not None:
         with importing:
             from pathlib import Path

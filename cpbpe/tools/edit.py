@@ -47,6 +47,8 @@ _KINDS = {
 _WITHOUT_SPACES = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts whose words do not begin with a space."""
 _BATCH = 4096
+_MOST_SAID = 5
+"""At most so many things that were left out are named."""
 
 HOLDS = (
     "a text that holds none of the new pieces has the same tokens as before, because new pieces merge after "
@@ -120,6 +122,7 @@ class Edit:
         pieces: Iterable[str | bytes] = (),
         kind: Kind = "normal",
         between: Literal["normal", "unused"] = "normal",
+        skip: bool = False,
     ) -> Edit:
         """Add words, each with the space before it; or pieces, which are taken as they are.
 
@@ -129,7 +132,8 @@ class Edit:
         byte-level models do not have this type.
 
         A "user_defined" piece is found in every text before anything is merged, also inside of words. A
-        "control" piece is for programs: no text yields it.
+        "control" piece is for programs: no text yields it. What can never be a token is an error, or left
+        out and noted with `skip`.
 
         >>> import cpbpe
         >>> edit = cpbpe.edit("tokenizer.model").add(["ferritin"], pieces=["emia"])
@@ -152,35 +156,47 @@ class Edit:
                 f"{(between if between == 'unused' else kind).upper()}; with_special_tokens() adds tokens "
                 f"that are found in texts"
             )
-        below = rows.scores_below()
-        ways = Ways(spec) if kind == "normal" else None
+        if kind == "normal":
+            refused = self._add_normal(rows, wanted, _KINDS[between], notes)
+        else:
+            known = [text for text in wanted if text in spec.ids]
+            refused = [f"{quoted(text_of(text))} is already piece {spec.ids[text]}" for text in known]
+            for text in wanted:
+                if text not in spec.ids:
+                    rows.append(text, 0.0, type)
+        if refused and not skip:
+            more = f"; so are {len(refused) - 1:,} others" if len(refused) > 1 else ""
+            raise ModelError(f"{refused[0]}{more}; skip=True leaves out what cannot be added")
+        notes += [f"left out: {reason}" for reason in refused[:_MOST_SAID]]
+        if len(refused) > _MOST_SAID:
+            notes.append(f"left out: {len(refused) - _MOST_SAID:,} more")
+        promise = {"normal": HOLDS, "user_defined": FOUND_FIRST, "control": NOT_TEXT}[kind]
+        return self._next("add", rows, promise, notes)
+
+    def _add_normal(self, rows: Rows, wanted: list[bytes], between: PieceType, notes: list[str]) -> list[str]:
+        """Add NORMAL pieces, each with those that lead to it. Return why others cannot be added."""
+        spec, ways, below = self._spec, Ways(self._spec), rows.scores_below()
+        added: dict[bytes, int] = {}
         already: list[str] = []
+        refused: list[str] = []
         for text in wanted:
-            known = spec.ids.get(text)
-            if ways is None:
-                if known is not None:
-                    raise ModelError(f"{quoted(text_of(text))} is already piece {known}")
-                rows.append(text, 0.0, type)
+            try:
+                self._check_normal(text, ways)
+                if text in spec.ids or text in added:
+                    already.append(text_of(text))
+                    if text in added:  # it may have been UNUSED, on the way to another one
+                        rows.types[added[text]] = PieceType.NORMAL
+                    continue
+                new = ways.extend(text, never=spec.ids) or [text]
+            except ModelError as error:
+                refused.append(str(error))
                 continue
-            self._check_normal(text, known)
-            if known is not None or text in rows.texts[len(spec.pieces) :]:
-                already.append(text_of(text))
-                continue
-            for piece in ways.extend(text) or [text]:
-                if piece in spec.ids:
-                    raise ModelError(
-                        f"{quoted(text_of(text))} would be made from {quoted(text_of(piece))}, which is a "
-                        f"piece of another kind; choose another spelling"
-                    )
-                last = piece == text
-                rows.append(piece, next(below), type if last else _KINDS[between])
+            for piece in new:
+                rows.append(piece, next(below), PieceType.NORMAL if piece == text else between)
+                added[piece] = len(rows.texts) - 1
         if already:
             notes.append(f"{counted(len(already), 'piece')} existed already: {', '.join(already[:5])}")
-        promise = {"normal": HOLDS, "user_defined": FOUND_FIRST, "control": NOT_TEXT}[kind]
-        new = self._next("add", rows, promise, notes)
-        if ways is not None:
-            new._check_made(wanted)
-        return new
+        return refused
 
     def _wanted(self, words: Iterable[str], pieces: Iterable[str | bytes]) -> tuple[list[bytes], list[str]]:
         """The pieces to add, and what there is to say about them."""
@@ -227,9 +243,10 @@ class Edit:
                 )
         return list(wanted), notes
 
-    def _check_normal(self, text: bytes, known: int | None) -> None:
+    def _check_normal(self, text: bytes, ways: Ways) -> None:
         """Raise an error if merging can never make a piece of this text, whatever is added."""
         spec, name = self._spec, quoted(text_of(text))
+        known = spec.ids.get(text)
         if known is not None and spec.pieces.types[known] != PieceType.NORMAL:
             kind = PieceType(spec.pieces.types[known]).name
             raise ModelError(f"{name} is already piece {known}, of type {kind}; choose another text")
@@ -244,18 +261,9 @@ class Edit:
                     )
         elif not is_valid_utf8(text):
             raise ModelError(f"{name} is not UTF-8, so its bytes never merge in this model")
-
-    def _check_made(self, texts: Iterable[bytes]) -> None:
-        """Raise an error if a new piece does not come out of its own text."""
-        engine = self.tokenizer.facts.engine.variant(raw=True)
-        for text in texts:
-            ids = engine.encode(text) if is_valid_utf8(text) else [self._spec.ids[text]]
-            if ids != [self._spec.ids[text]]:
-                shown = " ".join(quoted(self.tokenizer.id_to_piece(id)) for id in ids)
-                raise ModelError(
-                    f"{quoted(text_of(text))} cannot be made: its text is {shown}, some of which is found "
-                    f"before anything merges"
-                )
+        elif (inside := ways.found_first(text)) is not None:
+            found = quoted(text_of(inside))
+            raise ModelError(f"{name} cannot be made: {found} in it is found before anything merges")
 
     def from_corpus(
         self,
@@ -348,12 +356,12 @@ class Edit:
             if text in seen or not wanted(text_of(text)):
                 continue
             try:
-                self._check_normal(text, None)
-                new = ways.extend(text, wanted) or [text]
+                self._check_normal(text, ways)
+                new = ways.extend(text, wanted, spec.ids) or [text]
             except ModelError:
                 refused += 1
                 continue
-            if not seen.isdisjoint(new) or not all(wanted(text_of(piece)) for piece in new):
+            if not all(wanted(text_of(piece)) for piece in new):
                 refused += 1
                 continue
             for piece in new:

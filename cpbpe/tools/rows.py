@@ -14,7 +14,7 @@ piece. `cpbpe.model.pair_ranks` shows that the pieces on the way to a longer one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -162,10 +162,10 @@ class Ways:
 
     def __init__(self, spec: ModelSpec):
         self._byte_level = spec.alphabet == "bytes"
-        ranks = Merging(spec).ranks
+        self._merging = Merging(spec)
         self._ranks: dict[str, float] = {
             self.spelled(text): rank
-            for text, rank in ranks.items()
+            for text, rank in self._merging.ranks.items()
             if self._byte_level or is_valid_utf8(text)
         }
         self._last = max(self._ranks.values(), default=0)
@@ -181,6 +181,11 @@ class Ways:
     def symbols(self, text: bytes) -> list[str]:
         """What a text becomes, spelled."""
         return merged(self.spelled(text), by_text(self._ranks))
+
+    def found_first(self, text: bytes) -> bytes | None:
+        """A user-defined piece in a text, which is found before anything merges; None if there is none."""
+        symbols = self._merging.symbols(text)
+        return next((text[s.begin : s.end] for s in symbols if s.is_user_defined), None)
 
     @kept
     def pairs(self) -> dict[str, Pair]:
@@ -198,30 +203,41 @@ class Ways:
                 waiting += self.pairs.get(piece, ())
         return set(map(self.bytes_of, found))
 
-    def extend(self, text: bytes, wanted: Callable[[str], bool] = bool) -> list[bytes]:
+    def extend(
+        self, text: bytes, wanted: Callable[[str], bool] = bool, never: Container[bytes] = ()
+    ) -> list[bytes]:
         """Make a piece of what its text becomes now: the pieces to add, the last of which is `text`.
 
         The first two symbols become a piece, that with the third one, and so on. This always makes `text`:
         whatever else merges, the first symbol is a beginning of the text, the next one continues it, and
         every longer beginning is a piece. It begins with the first symbol that is `wanted`, if there is one,
-        so that what is true of a part of a piece, such as a character in it, is true of all new pieces.
+        so that what is true of a part of a piece, such as a character in it, is true of all new pieces. It is
+        an error if a new piece would be one of `never`.
 
         The pieces are ranked below all others from now on, so later calls build on them.
         """
         symbols = self.symbols(text)
-        told = (place for place, s in enumerate(symbols) if wanted(text_of(self.bytes_of(s))))
-        begin = next(told, 0)
+        begin = next((at for at, s in enumerate(symbols) if wanted(text_of(self.bytes_of(s)))), 0)
         end = begin + 1
-        new: list[bytes] = []
+        new: list[str] = []
         while end - begin < len(symbols):
             begin, end = (begin, end + 1) if end < len(symbols) else (begin - 1, end)
             piece = "".join(symbols[begin:end])
             if piece not in self._ranks:
                 self._last += 1
                 self._ranks[piece] = self._last
-                new.append(self.bytes_of(piece))
+                new.append(piece)
+        made = list(map(self.bytes_of, new))
         left = self.symbols(text)
-        if len(left) > 1:
-            shown = " ".join(quoted(text_of(self.bytes_of(symbol))) for symbol in left)
-            raise ModelError(f"{quoted(text_of(text))} cannot be made: its symbols merge into {shown} first")
-        return new
+        known = next((piece for piece in made if piece in never), None)
+        if len(left) == 1 and known is None:
+            return made
+        for piece in new:
+            del self._ranks[piece]
+        if known is not None:
+            raise ModelError(
+                f"{quoted(text_of(text))} would be made from {quoted(text_of(known))}, which is a piece of "
+                f"another kind; choose another spelling"
+            )
+        shown = " ".join(quoted(text_of(self.bytes_of(symbol))) for symbol in left)
+        raise ModelError(f"{quoted(text_of(text))} cannot be made: its symbols merge into {shown} first")

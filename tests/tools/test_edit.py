@@ -179,7 +179,7 @@ def test_a_piece_that_the_normalizer_rewrites_is_refused() -> None:
 
 def test_a_word_with_a_user_defined_piece_in_it_is_refused() -> None:
     tok = cpbpe.edit(tokenizer(V1, "core")).add(pieces=["ﷺﷺ"], kind="user_defined").tokenizer
-    with pytest.raises(ModelError, match="found before anything merges"):
+    with pytest.raises(ModelError, match="in it is found before anything merges"):
         cpbpe.edit(tok).add(["aﷺﷺb"])
 
 
@@ -504,3 +504,20 @@ def test_byte_level_models_are_written_for_their_libraries(tmp_path: Path) -> No
     ranks = edit.tokenizer.spec.pieces.numbers()
     normal = [r for r, t in zip(ranks, edit.tokenizer.spec.pieces.types, strict=True) if t == 1]
     assert all(a > b for a, b in pairwise(normal))
+
+
+def test_what_cannot_be_added_can_be_left_out() -> None:
+    edit = cpbpe.edit(byte_level())
+    with pytest.raises(ModelError, match=r"' Covid19' can never be one token.*so are 1 others; skip=True"):
+        edit.add(["Covid19", "myocarditis", "H2O"])
+    done = edit.add(["Covid19", "myocarditis", "H2O"], skip=True)
+    assert done.tokenizer.encode_pieces(" myocarditis") == [" myocarditis"]
+    assert [note.partition(" can")[0] for note in done.steps[0].notes] == [
+        "left out: ' Covid19'",
+        "left out: ' H2O'",
+    ]
+
+
+def test_a_word_on_the_way_to_another_is_a_word() -> None:
+    edit = cpbpe.edit(tokenizer(V1, "core")).add(["myocarditis", "myocard"], between="unused")
+    assert edit.tokenizer.encode_pieces("myocard myocardial") == ["▁myocard", "▁myocard", "ial"]
