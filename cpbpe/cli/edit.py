@@ -91,6 +91,9 @@ def parser() -> Parser:
     add_reading(parser, "Parquet, Arrow, csv or tsv")
     parser.section("results")
     parser.add("--ids FILE", "write the new id of each old id, -1 for none: a .npy file, or JSON")
+    parser.add("--weights FILE", "a .safetensors file of the network, whose tables follow the ids")
+    parser.add("--weights-out FILE", "where to write it with the new rows")
+    parser.add("--multiple N", "with --weights, the number of rows becomes a multiple of N", default=1)
     parser.add("--json", "print the report as JSON")
     parser.add("--quiet -q", "print nothing but errors")
     add_given(parser)
@@ -106,7 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
             "name the model and the file to write: cpbpe edit old.model new.model --words FILE"
         )
     _check(arguments)
-    check_outputs([target, arguments.ids], [model, *arguments.corpus])
+    inputs = [model, *arguments.corpus, *filter(None, [arguments.weights])]
+    check_outputs([target, arguments.ids, arguments.weights_out], inputs)
     # 2. The work.
     with importing:
         from cpbpe.tools.edit import edit
@@ -121,6 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
     edited.tokenizer.save(target)
     if arguments.ids is not None:
         _write_ids(edited, arguments.ids)
+    if arguments.weights is not None:
+        edited.resize(arguments.weights, arguments.weights_out, multiple=arguments.multiple)
     report = edited.report()
     if arguments.json:
         print(as_json(report.to_dict()))
@@ -141,6 +147,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise NotUnderstoodError("--size says how many pieces --prune leaves; give --prune, or --truncate N")
     if arguments.corpus and not (arguments.prune or arguments.learn is not None):
         raise NotUnderstoodError("--corpus is for --learn N and --prune; give one of them")
+    if (arguments.weights is None) != (arguments.weights_out is None):
+        raise NotUnderstoodError("--weights and --weights-out go together")
     if arguments.only is not None and arguments.merge is None:
         raise NotUnderstoodError("--only is for --merge MODEL")
 

@@ -9,10 +9,11 @@ unused, the less it has learned. `read_embeddings` reads an embedding from a fil
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ _ROWS = 8192
 _STEPS = 12
 _QUANTILE = 0.95
 
-_TENSORS = (
+TABLES = (
     *("embed_tokens.weight", "wte.weight", "tok_embeddings.weight", "word_embeddings.weight"),
     "embeddings.weight",
 )
@@ -190,28 +191,54 @@ def read_embeddings(path: str | os.PathLike[str], name: str | None = None) -> An
                     f"{shown}: it has {matrix.dtype} of shape {matrix.shape}, not rows of numbers"
                 )
             return matrix
+    data, head = safetensors_head(path)
+    matrices = {name: tensor for name, tensor in head.items() if len(tensor.shape) == 2}
+    tensor = matrices[_chosen(sorted(matrices), name, shown)]
+    mapped = mapped_tensor(path, data, tensor)
+    return BFloat16(mapped) if tensor.kind == "BF16" else mapped
+
+
+class Tensor(NamedTuple):
+    """What the head of a .safetensors file says about a tensor."""
+
+    kind: str
+    """The type of its numbers."""
+    shape: tuple[int, ...]
+    first: int
+    """Where it begins, from the end of the head."""
+    last: int
+    """Where it ends."""
+
+
+def safetensors_head(path: str | os.PathLike[str]) -> tuple[int, dict[str, Tensor]]:
+    """Where the data of a .safetensors file begins, and its tensors."""
+    shown, size = os.fspath(path), os.path.getsize(path)
+    with open(path, "rb") as file:
+        begin = file.read(8)
         length = int.from_bytes(begin, "little")
-        size = os.path.getsize(path)
         if len(begin) < 8 or length > min(size - 8, _MOST_HEADER) or length < 2:
             raise ValueError(f"{shown}: it is neither a .npy file nor a .safetensors file")
         header = file.read(length)
-    matrices = {}
     try:
-        for key, entry in json.loads(header).items():
-            if key != "__metadata__" and len(entry["shape"]) == 2:
-                first, last = entry["data_offsets"]
-                matrices[key] = entry["dtype"], entry["shape"], first, last
+        return 8 + length, {
+            key: Tensor(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
+            for key, entry in json.loads(header).items()
+            if key != "__metadata__"
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{shown}: the head of the .safetensors file is damaged: {error}") from None
-    kind, (rows, columns), first, last = matrices[_chosen(sorted(matrices), name, shown)]
+
+
+def mapped_tensor(path: str | os.PathLike[str], data: int, tensor: Tensor) -> Any:
+    """The numbers of a matrix in such a file, without reading them; those of bfloat16 as uint16."""
+    shown, kind, shape = os.fspath(path), tensor.kind, tensor.shape
     if kind not in _TYPES:
         raise ValueError(f"{shown}: its tensor is of the type {kind}; {', '.join(_TYPES)} can be read")
     dtype = np.dtype(_TYPES[kind])
-    begins = 8 + length + first
-    if first < 0 or last - first != rows * columns * dtype.itemsize or 8 + length + last > size:
+    size = math.prod(shape) * dtype.itemsize
+    if tensor.first < 0 or tensor.last - tensor.first != size or data + tensor.last > os.path.getsize(path):
         raise ValueError(f"{shown}: the tensor is not where the head of the file says; the file is cut off")
-    mapped = np.memmap(path, dtype, "r", begins, (rows, columns))
-    return BFloat16(mapped) if kind == "BF16" else mapped
+    return np.memmap(path, dtype, "r", data + tensor.first, shape)
 
 
 def _chosen(there: Sequence[str], name: str | None, shown: str) -> str:
@@ -219,7 +246,7 @@ def _chosen(there: Sequence[str], name: str | None, shown: str) -> str:
     if name is not None:
         found = [key for key in there if key == name]
     else:
-        found = [key for key in there if key.endswith(_TENSORS)] or (list(there) if len(there) == 1 else [])
+        found = [key for key in there if key.endswith(TABLES)] or (list(there) if len(there) == 1 else [])
     if len(found) != 1:
         listed = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
         what = f"no matrix {name!r}" if name is not None else "no matrix that is the embedding for sure"

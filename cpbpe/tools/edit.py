@@ -14,7 +14,7 @@ embedding needs to follow (`embeddings`), and what it promises about texts (`rep
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, SupportsIndex, TypeAlias
 
@@ -31,7 +31,8 @@ from cpbpe.text.drawn import quoted
 from cpbpe.text.scripts import ranges, script
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
-from cpbpe.tools.edit_report import EditReport, Rule, Step, embeddings, new_ids, report
+from cpbpe.tools.edit_report import EditReport, Step, new_ids, report
+from cpbpe.tools.edit_rows import Resizing, Rule
 from cpbpe.tools.rows import Places, Rows, Ways
 from cpbpe.training.arguments import ReadingOptions
 from cpbpe.training.corpus import Source
@@ -653,7 +654,23 @@ class Edit:
         its text; `rule` may also be "zeros", or a function of these rows. The number of rows becomes a
         multiple of `multiple`, with zeros at the end. A torch tensor gives a torch tensor of the same type.
         """
-        return embeddings(self.old, self.tokenizer, self._origins, matrix, rule, multiple)
+        return Resizing(self.old, self.tokenizer, self._origins, rule, multiple).table(matrix)
+
+    def resize(
+        self,
+        source: str | os.PathLike[str],
+        target: str | os.PathLike[str],
+        rule: Rule = "mean",
+        *,
+        multiple: int = 1,
+        tensors: Collection[str] = (),
+    ) -> tuple[str, ...]:
+        """Copy a .safetensors file with the rows of its tables as in `embeddings`, and return their names.
+
+        Tables are the tensors in `tensors`, or those with the usual names of embeddings and output layers.
+        A model in several files is resized file by file. Set `vocab_size` in its config.json, too.
+        """
+        return Resizing(self.old, self.tokenizer, self._origins, rule, multiple).file(source, target, tensors)
 
     def __repr__(self) -> str:
         names = ", ".join(step.name for step in self.steps) or "no changes"

@@ -1,11 +1,11 @@
-"""What an edit changed: pieces, ids, tokens of texts; and the rows of an embedding that follow the ids."""
+"""What an edit changed: pieces, ids, and the tokens of texts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.diff import CorpusDifference, corpus_difference
 from cpbpe.tools.differing_text import TwoModels
 
-Rule: TypeAlias = "Literal['mean', 'zeros'] | Callable[[Any], Any]"
 _MOST_SHOWN = 8
 
 
@@ -141,32 +140,3 @@ def new_ids(old: Tokenizer, origins: NDArray[np.int64]) -> NDArray[np.int64]:
     new = np.flatnonzero(origins >= 0)
     found[origins[new]] = new
     return found
-
-
-def embeddings(
-    old: Tokenizer, new: Tokenizer, origins: NDArray[np.int64], matrix: Any, rule: Rule, multiple: int
-) -> Any:
-    """The rows of `matrix` for the new ids; `Edit.embeddings` explains the last three arguments."""
-    # 1. The arguments.
-    shape = tuple(getattr(matrix, "shape", ()))
-    if len(shape) != 2 or shape[0] < len(old):
-        raise ValueError(
-            f"an embedding is a matrix with a row for each of the {len(old)} old ids, not {shape}"
-        )
-    if not callable(rule) and rule not in ("mean", "zeros"):
-        raise ValueError(f'rule must be "mean", "zeros" or a function, not {rule!r}')
-    if isinstance(multiple, bool) or not isinstance(multiple, int) or multiple < 1:
-        raise ValueError(f"multiple must be 1 or more, not {multiple!r}")
-    # 2. Rows that were there.
-    size = (-(-len(origins) // multiple) * multiple, shape[1])
-    is_torch = type(matrix).__module__.partition(".")[0] == "torch"
-    made = matrix.new_zeros(size) if is_torch else np.zeros(size, matrix.dtype)
-    places = np.flatnonzero(origins >= 0)
-    made[places.tolist()] = matrix[origins[places].tolist()]
-    # 3. Rows of new pieces.
-    raw = old.facts.engine.variant(raw=True)
-    for id in np.flatnonzero(origins < 0).tolist() if rule != "zeros" else ():
-        if new.vocab.get(id) is not None:
-            rows = matrix[raw.encode(new.facts.engine.piece(id))]
-            made[id] = rule(rows) if callable(rule) else rows.mean(0)
-    return made

@@ -61,6 +61,7 @@ def test_removing_pruning_and_merging(capsys: pytest.CaptureFixture[str]) -> Non
         ("old.model new.model --prune --size 600", 2, "--size needs a corpus"),
         ("old.model new.model --size 600 --corpus texts.txt", 2, "give --prune"),
         ("old.model new.model --corpus texts.txt", 2, "--corpus is for"),
+        ("old.model new.model --prune --weights a.safetensors", 2, "go together"),
         ("old.model new.model --only Han", 2, "--only is for --merge"),
         ("old.model new.model --extend words.txt", 2, "it is --words FILE"),
         ("old.model old.model --prune", 1, "would be replaced"),

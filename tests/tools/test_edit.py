@@ -1,5 +1,6 @@
 """What an edit promises about texts, on trained, real and made-up models; and what it refuses."""
 
+import base64
 import json
 import random
 from functools import cache
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import sentencepiece
+import tiktoken
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +54,7 @@ def byte_level() -> Tokenizer:
 
 
 @cache
-def tokenizers() -> list[Tokenizer]:
+def several() -> list[Tokenizer]:
     """Models of several kinds, small ones, because an edit of a large one takes a second."""
     kinds = [trained(size, preset).tokenizer for size, preset in ((800, "llama2"), (600, "sentencepiece"))]
     suffix = cpbpe.train(corpus.lines(), vocab_size=800, treat_whitespace_as_suffix=True).tokenizer
@@ -66,7 +69,7 @@ def tokenizers() -> list[Tokenizer]:
 @quick(4, 60)
 @given(st.data())
 def test_texts_without_new_pieces_keep_their_tokens_and_others_join_them(data: st.DataObject) -> None:
-    tok = data.draw(st.sampled_from(tokenizers()))
+    tok = data.draw(st.sampled_from(several()))
     seed = data.draw(st.integers(0, 10**6))
     if tok.spec.alphabet == "bytes":
         words = [word for word in words_of(tok, 8, seed) if len(chunks(f" {word}", tok.spec.patterns)) == 1]
@@ -493,16 +496,21 @@ def test_rows_follow_their_ids() -> None:
 
 
 def test_byte_level_models_are_written_for_their_libraries(tmp_path: Path) -> None:
-    import tokenizers
-
     tok = trained(600, "gpt4").tokenizer
     edit: Edit = cpbpe.edit(tok).add(["myocarditis", "ferritin"]).from_corpus(["zebra zebras"] * 9, 3)
     edit.tokenizer.save(tmp_path / "tokenizer.json")
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text in [*corpus.lines(100), "acute myocarditis and ferritin", "zebras"]:
         assert theirs.encode(text, add_special_tokens=False).ids == edit.tokenizer.encode(text)
-    ranks = edit.tokenizer.spec.pieces.numbers()
-    normal = [r for r, t in zip(ranks, edit.tokenizer.spec.pieces.types, strict=True) if t == 1]
+    edit.tokenizer.save(tmp_path / "new.tiktoken")
+    lines = (tmp_path / "new.tiktoken").read_bytes().splitlines()
+    ranks = {base64.b64decode(line.split()[0]): int(line.split()[1]) for line in lines}
+    pattern, special = edit.tokenizer.spec.patterns[0], dict(edit.tokenizer.vocab.special_tokens)
+    encoding = tiktoken.Encoding("new", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    for text in [*corpus.lines(100), "acute myocarditis and ferritin", "zebras"]:
+        assert encoding.encode_ordinary(text) == edit.tokenizer.encode(text)
+    scores = edit.tokenizer.spec.pieces.numbers()
+    normal = [r for r, t in zip(scores, edit.tokenizer.spec.pieces.types, strict=True) if t == 1]
     assert all(a > b for a, b in pairwise(normal))
 
 
@@ -521,3 +529,56 @@ def test_what_cannot_be_added_can_be_left_out() -> None:
 def test_a_word_on_the_way_to_another_is_a_word() -> None:
     edit = cpbpe.edit(tokenizer(V1, "core")).add(["myocarditis", "myocard"], between="unused")
     assert edit.tokenizer.encode_pieces("myocard myocardial") == ["▁myocard", "▁myocard", "ial"]
+
+
+def saved(path: Path, tensors: dict[str, tuple[str, np.ndarray[Any, Any]]]) -> None:
+    """A .safetensors file."""
+    head: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    place = 0
+    for name, (kind, array) in tensors.items():
+        offsets = [place, place + array.nbytes]
+        head[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": offsets}
+        place += array.nbytes
+    text = json.dumps(head).encode()
+    data = b"".join(array.tobytes() for _, array in tensors.values())
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def tensor(path: Path, name: str, dtype: str) -> np.ndarray[Any, Any]:
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])[name]
+    first, last = entry["data_offsets"]
+    return np.frombuffer(data[8 + length :][first:last], dtype).reshape(entry["shape"])
+
+
+def test_tables_in_files_follow_their_ids(tmp_path: Path) -> None:
+    tok = trained(700).tokenizer
+    chance = np.random.default_rng(2)
+    whole = chance.normal(size=(704, 8)).astype("<f4")
+    halves = (whole.view(np.uint32) >> 16).astype("<u2")
+    norm, deep = chance.normal(size=8).astype("<f4"), chance.normal(size=(8, 8)).astype("<f4")
+    old = tmp_path / "model.safetensors"
+    tensors = {"model.norm.weight": ("F32", norm), "model.embed_tokens.weight": ("BF16", halves)}
+    saved(old, {**tensors, "lm_head.weight": ("F32", whole), "model.layers.0.weight": ("F32", deep)})
+    edit = cpbpe.edit(tok).truncate(690).add(["zebra", "giraffe"])
+    new = tmp_path / "new.safetensors"
+    names = edit.resize(old, new, multiple=8)
+    assert set(names) == {"model.embed_tokens.weight", "lm_head.weight"}
+    assert (tensor(new, "model.norm.weight", "<f4") == norm).all()
+    assert (tensor(new, "model.layers.0.weight", "<f4") == deep).all()
+    assert (tensor(new, "lm_head.weight", "<f4") == edit.embeddings(whole, multiple=8)).all()
+    rows, ids = tensor(new, "model.embed_tokens.weight", "<u2"), edit.ids
+    assert (rows[ids[ids >= 0]] == halves[:700][ids >= 0]).all()
+    zebra = edit.tokenizer.vocab["▁zebra"]
+    mean = edit.embeddings((halves.astype(np.uint32) << 16).view(np.float32))[zebra]
+    assert np.allclose((rows[zebra].astype(np.uint32) << 16).view(np.float32), mean, rtol=0.01)
+    assert edit.resize(old, new, tensors=["lm_head.weight"]) == ("lm_head.weight",)
+    with pytest.raises(ValueError, match="there is no tensor 'x'"):
+        edit.resize(old, new, tensors=["x"])
+    saved(old, {"model.norm.weight": ("F32", norm)})
+    with pytest.raises(ValueError, match="no tensor with a usual name has 700 rows"):
+        edit.resize(old, new)
+    old.write_bytes(b"no such file")
+    with pytest.raises(ValueError, match="neither a"):
+        edit.resize(old, new)

@@ -1,0 +1,123 @@
+"""The tables of a network that follow an edited vocabulary: arrays, tensors, and .safetensors files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection
+from typing import Any, BinaryIO, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cpbpe.lint.usage import TABLES, BFloat16, Tensor, mapped_tensor, safetensors_head
+from cpbpe.model.writing import write_all
+from cpbpe.spelling import listed
+from cpbpe.tokenizer.tokenizer import Tokenizer
+
+Rule: TypeAlias = "Literal['mean', 'zeros'] | Callable[[Any], Any]"
+
+_OUTPUTS = ("lm_head.weight", "output.weight", "embed_out.weight")
+"""How the names of output layers end in .safetensors files."""
+
+
+class Resizing:
+    """Makes the rows of the new ids out of those of the old ones."""
+
+    def __init__(self, old: Tokenizer, new: Tokenizer, origins: NDArray[np.int64], rule: Rule, multiple: int):
+        if not callable(rule) and rule not in ("mean", "zeros"):
+            raise ValueError(f'rule must be "mean", "zeros" or a function, not {rule!r}')
+        if isinstance(multiple, bool) or not isinstance(multiple, int) or multiple < 1:
+            raise ValueError(f"multiple must be 1 or more, not {multiple!r}")
+        self._old, self._new, self._origins, self._rule = old, new, origins, rule
+        self.rows = -(-len(origins) // multiple) * multiple
+        """How many rows a table has afterwards."""
+
+    def table(self, matrix: Any, halves: bool = False) -> Any:
+        """A table with the new rows. `halves`: its numbers are uint16, and mean bfloat16."""
+        # 1. Rows that were there.
+        shape = tuple(getattr(matrix, "shape", ()))
+        if len(shape) != 2 or shape[0] < len(self._old):
+            raise ValueError(
+                f"an embedding is a matrix with a row for each of the {len(self._old)} old ids, not {shape}"
+            )
+        size = (self.rows, shape[1])
+        is_torch = type(matrix).__module__.partition(".")[0] == "torch"
+        made = matrix.new_zeros(size) if is_torch else np.zeros(size, matrix.dtype)
+        places = np.flatnonzero(self._origins >= 0)
+        made[places.tolist()] = matrix[self._origins[places].tolist()]
+        # 2. Rows of new pieces: from those of the old tokens of their texts.
+        raw = self._old.facts.engine.variant(raw=True)
+        for id in np.flatnonzero(self._origins < 0).tolist() if self._rule != "zeros" else ():
+            if self._new.vocab.get(id) is not None:
+                ids = raw.encode(self._new.facts.engine.piece(id))
+                rows = BFloat16(matrix)[ids] if halves else matrix[ids]
+                row = self._rule(rows) if callable(self._rule) else rows.mean(0)
+                made[id] = _halves(row) if halves else row
+        return made
+
+    def file(
+        self, source: str | os.PathLike[str], target: str | os.PathLike[str], tensors: Collection[str]
+    ) -> tuple[str, ...]:
+        """Copy a .safetensors file with other tables. Return the names of the tables."""
+        data, head = safetensors_head(source)
+        names = _tables(os.fspath(source), head, len(self._old), tensors)
+        with open(source, "rb") as file:
+            file.seek(8)
+            told: dict[str, Any] = json.loads(file.read(data - 8))
+        # 1. The new head: tables have other sizes, so everything after them has other places.
+        order = sorted(head, key=lambda name: head[name].first)
+        place = 0
+        for name in order:
+            size = head[name].last - head[name].first
+            if name in names:
+                rows = head[name].shape[0]
+                told[name]["shape"][0], size = self.rows, size // rows * self.rows
+            told[name]["data_offsets"] = [place, place + size]
+            place += size
+        text = json.dumps(told, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+
+        # 2. The data, tensor by tensor.
+        def write(out: BinaryIO) -> None:
+            out.write(len(text).to_bytes(8, "little") + text)
+            with open(source, "rb") as file:
+                for name in order:
+                    tensor = head[name]
+                    if name in names:
+                        made = self.table(mapped_tensor(source, data, tensor), tensor.kind == "BF16")
+                        out.write(made.tobytes())
+                    else:
+                        file.seek(data + tensor.first)
+                        _copy(file, out, tensor.last - tensor.first)
+
+        write_all({os.fspath(target): write})
+        return tuple(names)
+
+
+def _tables(path: str, head: dict[str, Tensor], rows: int, given: Collection[str]) -> list[str]:
+    """The names of the tables: those that are given, or all with usual names and enough rows."""
+    if unknown := sorted(set(given) - head.keys()):
+        raise ValueError(f"{path}: there is no tensor {unknown[0]!r}; there are {listed(sorted(head)[:8])}")
+    usual = (name for name in head if name.endswith((*TABLES, *_OUTPUTS)))
+    found = list(given) or [n for n in usual if len(head[n].shape) == 2 and head[n].shape[0] >= rows]
+    if not found:
+        raise ValueError(
+            f"{path}: no tensor with a usual name has {rows} rows or more; if it holds a table, give its name"
+        )
+    return found
+
+
+def _copy(source: BinaryIO, target: BinaryIO, size: int) -> None:
+    while size:
+        part = source.read(min(size, 1 << 24))
+        if not part:
+            raise ValueError("the .safetensors file is cut off")
+        target.write(part)
+        size -= len(part)
+
+
+def _halves(row: Any) -> NDArray[np.uint16]:
+    """Numbers as bfloat16, rounded to the nearest, to the even one of two."""
+    bits = np.asarray(row, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
