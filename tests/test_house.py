@@ -182,6 +182,26 @@ def test_functions_are_short_or_tell_their_steps() -> None:
     nothing(wrong, f"a function of more than {MOST_LINES_OF_A_FUNCTION} lines numbers its steps (`# 1.`)")
 
 
+DECLARATION = re.compile(r"^(?:const|let|var|class|(?:async )?function\*?) ([\[{].*?[\]}]|\w+)", re.M)
+
+
+def declared_twice(scripts: dict[str, str]) -> list[str]:
+    """The names that two of the page's scripts declare outside of blocks: they share one scope."""
+    homes: dict[str, list[str]] = {}
+    for script, source in scripts.items():
+        for names in DECLARATION.findall(source):
+            for name in re.findall(r"\w+", names):
+                homes.setdefault(name, []).append(script)
+    return [f"{name}: {', '.join(where)}" for name, where in homes.items() if len(where) > 1]
+
+
+def test_scripts_of_the_page_declare_different_names() -> None:
+    """With two declarations of one name, the browser would not run the second script at all."""
+    scripts = {path.name: path.read_text() for path in (ROOT / "cpbpe/tools/browser").glob("*.js")}
+    assert len(scripts) > 10
+    nothing(declared_twice(scripts), "put one of them into a block, or give it another name")
+
+
 def test_nobody_reaches_into_an_underscore() -> None:
     wrong = [
         place
@@ -267,6 +287,14 @@ def test_lines_of_code_are_counted() -> None:
         "m.py:1: first has 3 lines of code, and no numbered steps"
     ]
     assert list(house.long_functions(module("m", source), 3)) == []
+
+
+def test_names_of_scripts_are_seen() -> None:
+    scripts = {
+        "a.js": "const one = 1;\nconst [two, three] = [2, 3];\nasync function four() {}\n{\n  let five;\n}",
+        "b.js": "let three = 3;\nclass four {}\nconst five = 5;\nconst ones = one;\n",
+    }
+    assert declared_twice(scripts) == ["three: a.js, b.js", "four: a.js, b.js"]
 
 
 def test_doors_are_seen() -> None:
