@@ -293,7 +293,7 @@ class Mds(Format):
     def index(self, shards: Sequence[dict[str, Any]], dtype: str) -> dict[str, bytes]:
         entries = []
         for shard in shards:
-            (file,) = shard["files"]
+            file = shard["files"][0]
             raw = {"basename": file["name"].rpartition("/")[2], "bytes": file["size"], "hashes": {}}
             samples = {"raw_data": raw, "samples": shard["documents"], "zip_data": None}
             entries.append(self._config(dtype) | samples)

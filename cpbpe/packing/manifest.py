@@ -28,6 +28,49 @@ _SCRATCH = ".cpbpe-pack"
 _STATE_FILE = "state.json"
 
 
+@dataclass(frozen=True)
+class _OrNull:
+    """A shape for `_check`, or null."""
+
+    shape: Any
+
+
+_READ = dict.fromkeys(("file", "record", "number", "text_bytes", "empty", "absent", "last_crc"), int)
+_COUNTS = dict.fromkeys(("documents", "tokens", "byte_tokens", "unknown_tokens", "without_tokens"), int)
+_FILE = {"name": str, "size": int, "crc32": str}
+_PLACE = _OrNull((int, int))
+_SPOOL = (int, int, int, int, _PLACE, _PLACE)
+_STATE = {
+    "version": int,
+    "read": _READ,
+    "counts": _COUNTS,
+    "ordering": _PLACE,
+    "buckets": _OrNull([_SPOOL]),
+    "splits": {str: (int, int, int, _SPOOL)},
+}
+"""The shape of a state; `work.py` says what each member means."""
+_MANIFEST = {
+    "options": {"to": str, "dtype": {"uint16", "uint32", "int32"}, str: object},
+    "tokenizer": {"fingerprint": str, "pieces": int},
+    "sources": [{"path": _OrNull(str), str: object}],
+    "shards": [
+        {
+            "split": {"train", "val"},
+            **dict.fromkeys(("number", "documents", "tokens"), int),
+            "sequence": (int, int),
+            **dict.fromkeys(("first", "last"), _PLACE),
+            "files": [_FILE],
+        }
+    ],
+    "state": _OrNull({"version": int, str: object}),
+    "indexes": [_FILE],
+    "summary": _OrNull({**_READ, **_COUNTS, "warnings": [str]}),
+    "cpbpe": str,
+    "layout": int,
+}
+"""The shape of a manifest."""
+
+
 class Place:
     """The paths of a run. Users give a folder, or a prefix of names, which ends with "-" or "_".
 
@@ -92,7 +135,7 @@ class Manifest:
                 values = json.load(file)
             if not isinstance(values, dict) or "layout" not in values:
                 raise ValueError("it is something else")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorpusError(
                 f"{place.manifest}: is not a manifest of cpbpe pack ({error}); choose another folder, or "
                 f"remove it"
@@ -102,7 +145,18 @@ class Manifest:
                 f"{place.manifest}: was written by cpbpe {values.get('cpbpe')}, in another layout; choose "
                 f"another folder"
             )
-        return cls(**values)
+        try:
+            _check(values, _MANIFEST, "")
+            if values["summary"] is not None and not values["shards"]:
+                raise ValueError("shards is empty")
+            if not all(shard["files"] for shard in values["shards"]):
+                raise ValueError("a shard has no files")
+            new = cls(**values)
+            if new.state is not None and new.state["version"] == STATE:
+                new._check_state(new.state)
+        except ValueError as error:
+            raise damaged(place, str(error)) from None
+        return new
 
     def save(self, place: Place) -> None:
         """Write the manifest, replacing an older one in one step."""
@@ -124,15 +178,28 @@ class Manifest:
 
     def states(self, place: Place) -> list[dict[str, Any]]:
         """The states to continue from, the latest first. Whether their files are there is not checked."""
-        states = [self.state]
-        with suppress(
-            FileNotFoundError, ValueError
-        ):  # a crash of the system may lose this file, or a part of it
+        states = [state for state in [self.state] if state is not None and state["version"] == STATE]
+        # (A crash of the system may lose this file, or a part of it.)
+        with suppress(FileNotFoundError, ValueError, RecursionError):
             with open(place.scratch(_STATE_FILE), "rb") as file:
                 latest = json.load(file)
-            if latest["shards"] == len(self.shards):
+            _check(latest, {"shards": int, "state": {"version": int, str: object}}, "")
+            if latest["shards"] == len(self.shards) and latest["state"]["version"] == STATE:
+                self._check_state(latest["state"])
                 states.insert(0, latest["state"])
-        return [state for state in states if state is not None and state.get("version") == STATE]
+        return states
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        """Raise a ValueError unless this can be a state of this run."""
+        _check(state, _STATE, "state")
+        splits = ["train", "val"] if self.options.get("validation") else ["train"]
+        if sorted(state["splits"]) != splits:
+            raise ValueError(f"state.splits must have {' and '.join(splits)}, and nothing else")
+        if state["read"]["file"] >= len(self.sources):
+            raise ValueError(f"state.read.file must be below {len(self.sources)}")
+        buckets, is_shuffled = len(state["buckets"] or ()), self.options.get("shuffle_seed") is not None
+        if buckets.bit_count() != is_shuffled:  # one for each value of some bits
+            raise ValueError(f"state.buckets has {buckets} buckets, which no state of this run has")
 
     def files(self) -> list[dict[str, Any]]:
         """All complete files, with their sizes and CRCs."""
@@ -175,6 +242,52 @@ class Manifest:
             )
         if problem := _difference(self.sources, other.sources):
             raise CorpusError(f"{place.out!r} holds a run on other texts: {problem}; {way_out}")
+
+
+def damaged(place: Place, problem: str) -> CorpusError:
+    """The error for a manifest that is not as it was written."""
+    return CorpusError(
+        f"{place.manifest}: is damaged: {problem}; pack the texts again, and into another folder"
+    )
+
+
+_KINDS = {dict: "an object", list: "a list", str: "a text", int: "an integer from 0"}
+
+
+def _check(value: Any, shape: Any, where: str) -> None:
+    """Raise a ValueError, which says where, unless a value from JSON has a shape.
+
+    A shape is a type; a set of texts, of which it is one; a list with the shape of every item; a tuple with
+    the shape of each item; or a dict with the shapes of members, in which `str` stands for all others.
+    """
+    if isinstance(shape, _OrNull):
+        if value is None:
+            return
+        shape = shape.shape
+    kind = shape if isinstance(shape, type) else {set: str, tuple: list}.get(type(shape), type(shape))
+    if kind is not object and (type(value) is not kind or (kind is int and value < 0)):
+        raise ValueError(f"{where or 'it'} must be {_KINDS[kind]}, and is {_shortened(value)}")
+    if isinstance(shape, set) and value not in shape:
+        raise ValueError(f"{where} must be {' or '.join(sorted(shape))}, and is {_shortened(value)}")
+    if isinstance(shape, tuple) and len(value) != len(shape):
+        raise ValueError(f"{where} must have {len(shape)} items, and has {len(value)}")
+    if isinstance(shape, (list, tuple)):
+        for number, item in enumerate(value):
+            _check(item, shape[number % len(shape)], f"{where}[{number}]")
+    if isinstance(shape, dict):
+        for name in {**shape, **value}:
+            member = f"{where}.{name}" if where else name
+            if name not in value and name is not str:
+                raise ValueError(f"{member} is missing")
+            if name not in shape and str not in shape:
+                raise ValueError(f"{member} is nothing that a manifest has")
+            if name is not str:
+                _check(value[name], shape.get(name, shape.get(str)), member)
+
+
+def _shortened(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _given(value: object) -> str:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from cpbpe.errors import missing
 from cpbpe.lazy import importing, kept
 from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets
-from cpbpe.packing.manifest import MANIFEST, Manifest, Place
+from cpbpe.packing.manifest import MANIFEST, Manifest, Place, damaged
 from cpbpe.packing.spool import crc_of
+from cpbpe.spelling import counted
 from cpbpe.tokenizer.ragged import Ragged
 
 _STEP = 1 << 12
@@ -54,13 +55,13 @@ class PackedTokens:
                 f"{self._place.out!r} is not complete; call cpbpe.pack with the same arguments once more, "
                 f"and it goes on where it was interrupted"
             )
-        manifest.check_files(self._place)
         kind = MAPPED.get(manifest.options["to"])
         if kind is None:
             raise ValueError(
                 f"{self._place.out!r} holds {manifest.options['to']}, which has readers of its own; "
                 f"PackedTokens reads {', '.join(MAPPED)}"
             )
+        manifest.check_files(self._place)
         splits = sorted({shard["split"] for shard in manifest.shards})
         if split not in splits:
             raise ValueError(f"split must be one of {', '.join(splits)}, not {split!r}")
@@ -72,6 +73,12 @@ class PackedTokens:
         """The type of ids."""
         self._all_files = manifest.files()
         entries = [shard for shard in manifest.shards if shard["split"] == split]
+        for entry in entries:
+            sizes, size = [file["size"] for file in entry["files"]], self.dtype.itemsize * entry["tokens"]
+            if len(sizes) != len(kind.files) or sizes[0] != kind.header + size:
+                tokens = counted(entry["tokens"], "token")
+                problem = f"shard {entry['number']} of {split} cannot have {tokens} in files of {sizes} bytes"
+                raise damaged(self._place, problem)
         self._shards = [_Shard(self._place, kind, self.dtype, entry) for entry in entries]
         self._first_documents = [0, *accumulate(shard.documents for shard in self._shards)]
         self._first_tokens = [0, *accumulate(shard.tokens for shard in self._shards)]
