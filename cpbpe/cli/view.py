@@ -33,7 +33,7 @@ PORT = 8642
 """The port if none is given, so that a link to the page works again another time."""
 _MOST_PORT = 65_535
 _NAMES = ("localhost", "127.0.0.1", "[::1]")
-"""The names of this machine that a request may have as its host."""
+"""The hosts that a request may name, all of which are this machine."""
 SAMPLE = "sample of 1,000 pieces"
 """How the page calls the model that it begins with if there is none."""
 
@@ -97,8 +97,8 @@ def _serve(page: bytes, port: int, opens: bool) -> int:
         def do_GET(self) -> None:
             """The page, for a browser that asks for this machine.
 
-            A page with another name, which its owner can let point to 127.0.0.1 (DNS rebinding), could read
-            the answer, and with it the models and the text.
+            A web site whose owner lets its name point to 127.0.0.1 (DNS rebinding) could read the answer, and
+            with it the models and the text. Its requests have that name as their host.
             """
             status = 200 if self.path.partition("?")[0] in ("/", "/index.html") else 404
             if self.headers.get("Host", "").lower().removesuffix(f":{port}") not in _NAMES:
@@ -121,14 +121,14 @@ def _serve(page: bytes, port: int, opens: bool) -> int:
             self.send_response_only(code, message)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the page asks for itself only."""
+            """Nothing is logged: the page is all that is asked for."""
 
         def handle(self) -> None:
-            """(A browser may go away at any time.)"""
+            """As usual, but silent if the browser goes away."""
             with suppress(ConnectionError):
                 super().handle()
 
-    # (Not the server of `http.server`, which first looks up the name of the machine. That can take seconds.)
+    # (The server of `http.server` would first look up the name of the machine, which can take seconds.)
     class Server(ThreadingTCPServer):
         daemon_threads = True  # an open connection does not keep the command from ending
         allow_reuse_address = sys.platform != "win32"

@@ -40,24 +40,17 @@ _TRIMS: dict[str, Callable[[str], str]] = {
 }
 """How a template may trim the messages of a role."""
 _CONTENTS = (
-    *(
-        "a",
-        "0",
-        "None",
-        "True",
-        "Ünï 🦙 日本\u200b",
-        "a\n\nb  c\td",
-        "<b>&amp;</b> {{ x }} {% y %}",
-        "x" * 5000,
-    ),
-    *('{"name": "f", "arguments": {}}', "```py\nx = 'y'\n```", "[INST] x [/INST] <|im_end|></s>"),
+    *("a", "0", "None", "True", "Ünï 🦙 日本\u200b", "a\n\nb  c\td", "x" * 5000),
+    *("<b>&amp;</b> {{ x }} {% y %}", '{"name": "f", "arguments": {}}', "```py\nx = 'y'\n```"),
+    "[INST] x [/INST] <|im_end|></s>",
 )
+"""Messages that a template must write as they are, or there is no table."""
 _WORDS = {"", *ROLES, "role", "content"}
-"""What templates compare with something else than messages."""
+"""What templates compare with other things than messages."""
 _MOST_PAIRED = 8
-"""Of this many texts that a template looks for, pairs are tried out, too."""
+"""If a template looks for several texts, messages with two of the first of them are tried, too."""
 _PLACES = 6
-"""In this many conversations it is tried out how a message is trimmed."""
+"""How a message is trimmed is tried in this many conversations."""
 _WAY_OUT = "cpbpe.compat.transformers renders it in Python"
 
 Shape = tuple[tuple[str, ...], bool]
@@ -102,9 +95,10 @@ def key(shape: Shape, at: int, features: Sequence[int]) -> str:
     roles, prompt = shape
     one = roles[at - 1] if at else "start"
     other = roles[at] if at < len(roles) else "prompt" if prompt else "end"
-    asked, ruled, before, after = features
-    seen = int(asked and "user" in roles[:at]), int(ruled and "system" in roles[:at])
-    return " ".join((one, other, *map(str, (*seen, min(at, before), min(len(roles) - at, after)))))
+    sees_user, sees_system, most_before, most_after = features
+    seen = int(sees_user and "user" in roles[:at]), int(sees_system and "system" in roles[:at])
+    distances = min(at, most_before), min(len(roles) - at, most_after)
+    return " ".join((one, other, *map(str, (*seen, *distances))))
 
 
 # --- The template ---------------------------------------------------------------------------------
@@ -219,7 +213,7 @@ def _table(template: _Template) -> dict[str, Any]:
     if all(isinstance(result, str) for result in known.values()):
         raise _NoTableError(next(iter(known.values())))
     # 2. Find the simplest table that agrees with all of them.
-    table = _fitting(known, others)
+    table = _simplest(known, others)
     roles = dict.fromkeys(
         role for (own, _), result in known.items() if not isinstance(result, str) for role in own
     )
@@ -243,7 +237,7 @@ def _shapes() -> Iterator[list[Shape]]:
     chance = random.Random(0)
 
     def usual(most: int) -> tuple[str, ...]:
-        """Turns, with something else in them here and there."""
+        """A user and an assistant by turns, with other messages here and there."""
         roles = [*(("user", "assistant") * most)[: chance.randrange(3, most)]]
         for role in chance.choices(ROLES, (1, 1, 4, 1), k=chance.randrange(3)):
             roles.insert(chance.choice((0, chance.randrange(len(roles) + 1))), role)
@@ -270,7 +264,7 @@ def _rendered(template: _Template, shapes: Iterable[Shape]) -> dict[Shape, Texts
     return rendered
 
 
-def _fitting(known: Mapping[Shape, Texts | str], others: Mapping[Shape, Texts | str]) -> dict[str, Any]:
+def _simplest(known: Mapping[Shape, Texts | str], others: Mapping[Shape, Texts | str]) -> dict[str, Any]:
     """The simplest table that agrees with what the template has rendered, for as many roles as possible."""
     for roles in (ROLES, ROLES[:3], ROLES[:2]):
         own, more = (
@@ -278,7 +272,7 @@ def _fitting(known: Mapping[Shape, Texts | str], others: Mapping[Shape, Texts | 
             for some in (known, others)
         )
         for features in _FEATURES:
-            table = _fitted(own, features)
+            table = _table_with(features, own)
             if table is not None and all(
                 _texts(table, shape) == (None if isinstance(result, str) else result)
                 for shape, result in more.items()
@@ -287,8 +281,8 @@ def _fitting(known: Mapping[Shape, Texts | str], others: Mapping[Shape, Texts | 
     raise _NoTableError("follows no simple rule in what it writes between messages")
 
 
-def _fitted(known: Mapping[Shape, Texts | str], features: Sequence[int]) -> dict[str, Any] | None:
-    """The table with these features; None if the texts depend on more."""
+def _table_with(features: Sequence[int], known: Mapping[Shape, Texts | str]) -> dict[str, Any] | None:
+    """The table in which texts depend on these features only; None if they depend on more."""
     texts: dict[str, str] = {}
     refused: dict[str, str] = {}
     for shape, result in known.items():
@@ -330,7 +324,8 @@ class _Check:
         """Find how the message after each text is trimmed."""
         trims = self._table["trims"]
         for before, places in self._places.items():
-            for trims[before] in _TRIMS:
+            for mode in _TRIMS:
+                trims[before] = mode  # `_differs` uses it
                 if not any(self._differs("\n\t x \u2003 y \n\x1f ", shape, {at}) for shape, at in places):
                     break
             else:
@@ -359,7 +354,7 @@ class _Check:
         """Whether the table is wrong when the messages at these places say this."""
         contents = [content if at in places else f"Qx{at}xQ" for at in range(len(shape[0]))]
         texts = _texts(self._table, shape)
-        assert texts is not None  # the shapes are some that the template takes
+        assert texts is not None  # the template takes all these shapes
         for at, own in enumerate(contents):
             mode = self._table["trims"].get(key(shape, at, self._table["features"]), "")
             texts[at] += _TRIMS[mode](own)

@@ -21,19 +21,16 @@ from cpbpe.training.byte_options import BYTE_PRESETS, AnyOptions
 from cpbpe.training.families import untrained
 from cpbpe.training.options import PRESETS
 
-PARTS = (
-    *("page.css", "engine.js", "answers.js", "steps.js", "protobuf.js", "formats.js", "tokenizer_json.js"),
-    *("train.js", "text.js", "sharing.js", "tokens.js", "merges.js", "chat.js", "trainer.js", "page.js"),
-)
-"""The files that the page holds, in this order."""
+_PART = re.compile(r'<link rel="stylesheet" href="([\w.]+)">|<script src="([\w.]+)" defer></script>')
+"""Where `page.html` names one of the page's other files."""
 TRAINING: dict[str, AnyOptions] = {
     "sentencepiece": PRESETS["llama2"],
     "gpt2": BYTE_PRESETS["gpt2"],
     "gpt4": BYTE_PRESETS["gpt4"],
     "none": BYTE_PRESETS["gpt4"].replace(pattern=""),
 }
-"""What the page trains, with options that it may change: those of the SentencePiece family, and byte-level
-models by their patterns."""
+"""What the page trains: a model of the SentencePiece family, or a byte-level one by its pattern. People may
+change other options in the page."""
 CORE = "engine.wasm"
 """The compiled core, which `.ci/wasm` makes."""
 MAX_TEXT = 2_000_000
@@ -57,15 +54,16 @@ def static_page(
         "training": {name: _packed(untrained(options)) for name, options in TRAINING.items()},
     }
     html, styles, scripts = part("page.html"), [], []
-    for name in PARTS:
+    for found in _PART.finditer(html):
+        name = found[1] or found[2]
         source = f"\n{part(name)}"
         allowed = f"'sha256-{b64encode(sha256(source.encode()).digest()).decode()}'"
-        if name.endswith(".css"):
+        if found[1]:
             styles.append(allowed)
-            html = _replaced(html, f'<link rel="stylesheet" href="{name}">', f"<style>{source}</style>")
+            html = _replaced(html, found[0], f"<style>{source}</style>")
         else:
             scripts.append(allowed)
-            html = _replaced(html, f'<script src="{name}" defer></script>', "")
+            html = _replaced(html, found[0], "")
             html = _replaced(html, "</body>", f'<script data-name="{name}">{source}</script>\n</body>')
     policy = (
         f"default-src 'none'; script-src 'wasm-unsafe-eval' {' '.join(scripts)}; style-src "
@@ -151,7 +149,7 @@ def shown_text(text: str) -> str:
 
 
 def _replaced(html: str, old: str, new: str) -> str:
-    """The page with one place replaced. Texts are filled in last, so none is taken for such a place."""
+    """The page with one place replaced. Texts of users are filled in last, so these are not searched."""
     if html.count(old) != 1:
         raise RuntimeError(f"the page has {old!r} {html.count(old)} times, not once")
     return html.replace(old, new)

@@ -11,7 +11,7 @@ const file = (base64) => Uint8Array.from(Buffer.from(base64, 'base64'));
 const hex = (bytes) => Buffer.from(bytes).toString('hex');
 const helpers = { cpbpe, models, file, hex };
 
-// What JSON has not: bytes, which are bytes in Python, too, and numbers such as infinity, which become texts.
+// Values that JSON does not have: bytes, which become bytes in Python, too, and numbers such as infinity, which become texts.
 const written = (key, value) => {
   if (value instanceof Uint8Array) return { bytes: hex(value) };
   return typeof value === 'number' && !Number.isFinite(value) ? String(value) : value;

@@ -17,8 +17,8 @@ NODE = shutil.which("node") or shutil.which("nodejs")
 BROWSER = Path(__file__).parents[2] / "cpbpe" / "tools" / "browser"
 CORE = BROWSER / "engine.wasm"
 SCRIPTS = (
-    *("engine.js", "answers.js", "steps.js", "protobuf.js", "formats.js", "tokenizer_json.js", "chat.js"),
-    "train.js",
+    *("engine.js", "answers.js", "steps.js", "protobuf.js", "formats.js", "tokenizer_json.js"),
+    *("chat.js", "train.js"),
 )
 """The scripts that need no page."""
 MISSING = [
@@ -39,9 +39,9 @@ class Node:
         self._process = process
 
     def ask(self, body: str, **given: Any) -> Any:
-        """The result of a function, by its body; `given` are its arguments.
+        """What a function returns that has this body, and `given` as its arguments.
 
-        It also knows `cpbpe`, `models` (what it loads for later calls), `file(base64)` and `hex(bytes)`.
+        The body can also use `cpbpe`, `models` (what is loaded), `file(base64)` and `hex(bytes)`.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -77,6 +77,7 @@ def started() -> Iterator[Node]:
 
 
 def _with_bytes(found: dict[str, Any]) -> Any:
+    """A value of JSON, or the bytes that `node.js` has written as one."""
     return bytes.fromhex(found["bytes"]) if [*found] == ["bytes"] else found
 
 

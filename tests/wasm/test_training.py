@@ -135,7 +135,7 @@ def test_rivals(node: Node) -> None:
           cpbpe.call('rivals', new Uint8Array(), 0, 9);
           const numbers = [...cpbpe.numbers()];
           const rows = numbers.flatMap((_, at) => (at % 4 ? [] : [numbers.slice(at, at + 4)]));
-          const shown = (symbol) => cpbpe.text(trained.textOf(symbol));
+          const shown = (symbol) => cpbpe.text(trained.bytesOf(symbol));
           return rows.map(([left, right, count]) => [shown(left), shown(right), count]);
         """,
         kind=b64encode(untrained(TRAINING["gpt2"])).decode(),

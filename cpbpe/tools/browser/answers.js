@@ -1,19 +1,19 @@
 'use strict';
-// What the page asks about models and texts. Each answer is made anew; nothing here knows the page.
+// What the page asks about models and texts. Nothing here knows the page.
 
 {
-  const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+  // What divides a text into characters as readers see them (grapheme clusters).
+  cpbpe.segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-  // The places inside characters as readers see them (grapheme clusters), in code points.
-  // (Kept, because several models are asked about the same text.)
+  // The places inside these characters, in code points. (They are kept for the next model that has the same text.)
   let latest = { text: '', inside: new Set() };
   const insideCharacters = (text) => {
     if (latest.text === text) return latest.inside;
     const inside = new Set();
     latest = { text, inside };
-    if (/^[\x00-\x0c\x0e-\x7f]*$/.test(text)) return inside;
+    if (/^[\x00-\x0c\x0e-\x7f]*$/.test(text)) return inside; // ASCII, in which only "\r\n" is one character of two
     let at = 0;
-    for (const { segment } of segmenter.segment(text)) {
+    for (const { segment } of cpbpe.segmenter.segment(text)) {
       const size = segment.length === 1 ? 1 : Array.from(segment).length;
       for (let place = 1; place < size; place += 1) inside.add(at + place);
       at += size;
@@ -26,7 +26,7 @@
   const joined = (model, { ids, begins, ends }, text, special) => {
     const inside = insideCharacters(text);
     const size = Array.from(text).length;
-    const continues = new Map();
+    const continues = new Map(); // whether an id's first byte continues a character
     const found = new Set();
     for (let at = 1; at < ids.length; at += 1) {
       const [id, before] = [ids[at], ids[at - 1]];
@@ -35,23 +35,24 @@
         const first = model.outputOf(id)[0];
         continues.set(id, first >= 0x80 && first < 0xc0);
       }
-      const isEmpty = begins[at - 1] === ends[at - 1] && ends[at - 1] === begins[at] && begins[at] < size;
-      if (continues.get(id) || inside.has(begins[at])) found.add(at);
-      else if (isEmpty && !['▁', ''].includes(model.textOf(before))) found.add(at); // a normalizer made several of one
+      const isPart = continues.get(id) || inside.has(begins[at]);
+      // (A normalizer may make several tokens of one character. Then all but the last are empty.)
+      const followsEmpty = begins[at - 1] === ends[at - 1] && ends[at - 1] === begins[at] && begins[at] < size;
+      if (isPart || (followsEmpty && !['▁', ''].includes(model.textOf(before)))) found.add(at);
     }
     return found;
   };
 
-  // The tokens of a text.
+  // The tokens of a text: what `Model.encode` gives, which ids are `special`, which tokens are `joined`, and `counts`.
   cpbpe.tokens = (model, text, options) => {
     const made = model.encode(text, options);
-    const special = new Set(made.ids.filter((id) => id >= model.size || model.types[id] === 3));
+    const special = new Set(made.ids.filter((id) => ['CONTROL', 'ADDED'].includes(model.typeOf(id))));
     const counts = { tokens: made.ids.length, characters: Array.from(text).length, bytes: cpbpe.utf8(text).length };
     return { ...made, special, joined: joined(model, made, text, special), counts };
   };
 
-  // The spans of a text that models cut differently. All cut at the ends of each span. Tokens around the text (bos, eos)
-  // and a dummy prefix are no difference.
+  // The spans of a text that models cut differently. All models cut at both ends of such a span. Tokens around the text
+  // (bos, eos) and a dummy prefix are no difference.
   cpbpe.differing = (models, answers, text) => {
     const size = Array.from(text).length;
     const cuts = answers.map(({ begins, ends }) => {
@@ -73,7 +74,7 @@
     let differs = false;
     for (let place = 0; place <= size; place += 1) {
       if (place && place < size && !cuts.some((own) => own[place])) continue;
-      if (place > begin && (place === size || cuts.every((own) => own[place]))) {
+      if (place > begin && (place === size || cuts.every((own) => own[place]))) { // all cut: the span ends
         if (differs && found.length && found[found.length - 1][1] === begin) found[found.length - 1][1] = place;
         else if (differs) found.push([begin, place]);
         [begin, differs] = [place, false];
@@ -96,6 +97,7 @@
     const id = /^#?([0-9]{1,9})$/.exec(wanted.trim())?.[1];
     const found = id !== undefined && (Number(id) < model.size || model.added.has(Number(id))) ? [Number(id)] : [];
     if (wanted.startsWith('#')) return found;
+    // (Kept for the next search: making these texts takes longer than searching them.)
     model.lowered ??= Array.from({ length: model.size }, (_, one) => model.textOf(one).toLowerCase());
     const keys = [wanted.toLowerCase()];
     if (!model.isByteLevel) keys.push(keys[0].replaceAll(' ', '▁'));

@@ -1,6 +1,6 @@
 'use strict';
-// Conversations: their text, as a chat template has it, and its tokens. The template itself is a program, which is not
-// run here: `cpbpe/tools/chat.py` has made a table of it, and says what that holds.
+// Conversations: the text that a chat template makes of one, and its tokens. A template is a program, which is not run
+// here: `cpbpe/tools/chat.py` has made a table of it, and says what the table holds.
 
 {
   const WAY_OUT = 'cpbpe.compat.transformers renders it in Python';
@@ -12,7 +12,7 @@
   };
 
   // A conversation as parts: `{ text, message }`, where `message` is the number of the message that says it, or null for
-  // what the template writes. `prompt`: the beginning of an answer follows. An error says why there is no such text.
+  // what the template writes. `prompt`: whether the beginning of an answer follows. An error says why there are none.
   cpbpe.chat = (table, messages, prompt) => {
     if (table.problem) throw new Error(table.problem);
     messages.forEach(({ content }, at) => {
@@ -22,25 +22,27 @@
       throw new Error(`Message ${at + 1} ${what}, which this chat template treats in a way of its own; ${WAY_OUT}.`);
     });
     const roles = messages.map((message) => message.role);
-    const [asked, ruled, before, after] = table.features;
+    const [seesUser, seesSystem, mostBefore, mostAfter] = table.features;
     const key = (at) => {
       const one = at ? roles[at - 1] : 'start';
       const other = at < roles.length ? roles[at] : prompt ? 'prompt' : 'end';
-      const seen = (feature, role) => Number(feature && roles.slice(0, at).includes(role));
-      const far = [Math.min(at, before), Math.min(roles.length - at, after)];
-      return [one, other, seen(asked, 'user'), seen(ruled, 'system'), ...far].join(' ');
+      const seen = (sees, role) => Number(sees && roles.slice(0, at).includes(role));
+      const distances = [Math.min(at, mostBefore), Math.min(roles.length - at, mostAfter)];
+      return [one, other, seen(seesUser, 'user'), seen(seesSystem, 'system'), ...distances].join(' ');
     };
     const parts = [];
     for (let at = 0; at <= roles.length; at += 1) {
-      const own = key(at);
-      if (!Object.hasOwn(table.texts, own)) {
-        // (What it says was found for another conversation, and this one may be a shape that was not tried.)
-        const why = Object.hasOwn(table.refused, own) ? ` It ${table.refused[own]}`.replace(/\.?$/, '.') : '';
+      const place = key(at);
+      if (!Object.hasOwn(table.texts, place)) {
+        // (The template may never have been tried with these roles: the reason is one for another conversation.)
+        const why = Object.hasOwn(table.refused, place) ? ` It ${table.refused[place]}`.replace(/\.?$/, '.') : '';
         throw new Error(`As far as is known, the chat template takes no messages in this order.${why}`);
       }
-      if (table.texts[own]) parts.push({ text: table.texts[own], message: null });
+      if (table.texts[place]) parts.push({ text: table.texts[place], message: null });
       if (at === roles.length) break;
-      const text = messages[at].content.replace(TRIMS[table.trims[own]] ?? /$^/, '');
+      const { content } = messages[at];
+      const trim = TRIMS[table.trims[place]];
+      const text = trim ? content.replace(trim, '') : content;
       if (text) parts.push({ text, message: at });
     }
     return parts;
@@ -58,14 +60,14 @@ if (typeof document !== 'undefined') {
   // --- The panel ---------------------------------------------------------------------------------------------------
 
   const DRAWN = 3000; // tokens
-  const FIRST = [
+  const EXAMPLE = [
     ['user', 'Why is the sky blue?'],
     ['assistant', 'Because air scatters blue light most.'],
     ['user', 'And at night?'],
   ];
-  const rows = []; // the messages: their elements
+  const rows = []; // for each message its elements, and its role (`wanted`), which the template may not have
   const list = view.by('messages');
-  let given = null; // what the panel was last drawn for
+  let latest = null; // what the panel was last drawn for
 
   const addRow = (role, content) => {
     const button = (name, label, act) => {
@@ -87,7 +89,8 @@ if (typeof document !== 'undefined') {
       event.target.focus();
     };
     const remove = () => {
-      const [at] = [rows.indexOf(row), rows.splice(rows.indexOf(row), 1)];
+      const at = rows.indexOf(row);
+      rows.splice(at, 1);
       show();
       (rows[at] ?? rows[at - 1])?.box.focus();
       if (!rows.length) view.by('chat-add').focus();
@@ -97,19 +100,19 @@ if (typeof document !== 'undefined') {
     row.wanted = role;
     row.role.addEventListener('change', () => {
       row.wanted = row.role.value;
-      draw(given);
+      draw(latest);
     });
     row.box.value = content;
-    row.box.addEventListener('input', () => draw(given));
+    row.box.addEventListener('input', () => draw(latest));
     rows.push(row);
     return row;
   };
   const show = () => {
     list.replaceChildren(...rows.map((row) => row.item));
-    draw(given);
+    draw(latest);
   };
 
-  const symbol = (model, id, className) => {
+  const chip = (model, id, className) => {
     const isSpecial = id >= model.size || model.typeOf(id) === 'CONTROL';
     const classes = `symbol ${isSpecial ? 'special' : className}`;
     const made = view.isBytes(model, id)
@@ -119,7 +122,7 @@ if (typeof document !== 'undefined') {
     return made;
   };
 
-  // What is said of a model without a table.
+  // Why a model has no tables; empty if it has.
   const problemOf = ({ chats, carried }) => {
     if (chats) return '';
     if (!Object.keys(carried.templates).length) return 'This model has no chat template.';
@@ -127,6 +130,7 @@ if (typeof document !== 'undefined') {
       'model knows what it writes.';
   };
 
+  // Draw the tokens, in groups that each end with a message, and return what is to be said of them.
   const drawParts = (model, parts, { ids, whole }) => {
     const groups = [[]];
     let [drawn, count] = [0, 0];
@@ -134,7 +138,7 @@ if (typeof document !== 'undefined') {
       const isMessage = message !== null;
       for (const id of ids[at].slice(0, DRAWN - drawn)) {
         drawn += 1;
-        groups[groups.length - 1].push(symbol(model, id, isMessage ? 'said' : 'wall'));
+        groups[groups.length - 1].push(chip(model, id, isMessage ? 'said' : 'wall'));
       }
       count += ids[at].length;
       if (!isMessage) return;
@@ -144,6 +148,7 @@ if (typeof document !== 'undefined') {
     const notes = [`${view.count(count, 'token')}, of which the template writes ` +
       `${view.number(ids.filter((_, at) => parts[at].message === null).flat().length)}.`];
     if (drawn >= DRAWN) notes.push(`The first ${view.number(DRAWN)} are shown.`);
+    // (Both are taken to end with -1, so that they differ if one is longer.)
     const other = ids.flat().concat(-1).findIndex((id, at) => id !== (whole[at] ?? -1));
     if (other >= 0) {
       notes.push(`As one text, which is how transformers encodes a conversation, it would have ` +
@@ -155,9 +160,9 @@ if (typeof document !== 'undefined') {
     return notes;
   };
 
-  const draw = (asked) => {
-    given = asked;
-    const { model } = asked;
+  const draw = (given) => {
+    latest = given;
+    const { model } = given;
     const problem = problemOf(model);
     view.by('chat-problem').textContent = problem;
     view.by('chat-form').hidden = Boolean(problem);
@@ -201,8 +206,8 @@ if (typeof document !== 'undefined') {
     show();
     row.box.focus();
   });
-  for (const id of ['chat-prompt', 'chat-name']) view.by(id).addEventListener('change', () => draw(given));
-  FIRST.forEach((message) => addRow(...message));
+  for (const id of ['chat-prompt', 'chat-name']) view.by(id).addEventListener('change', () => draw(latest));
+  EXAMPLE.forEach((message) => addRow(...message));
   list.replaceChildren(...rows.map((row) => row.item));
   view.tool('chat', draw);
 }

@@ -1,12 +1,18 @@
 'use strict';
 // The core of cpbpe in JavaScript: models, and what they make of texts. It calls the exports of `core/wasm`, and needs
-// nothing of a page, so it runs in a page, in a worker and in Node alike.
+// no page: it also runs in a worker and in Node. (Models need `protobuf.js`, too.)
 
 const cpbpe = {};
 
 {
   const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6;
   cpbpe.TYPES = ['', 'NORMAL', 'UNKNOWN', 'CONTROL', 'USER_DEFINED', 'UNUSED', 'BYTE'];
+  // Whether merging can make pieces of a type.
+  cpbpe.isMergeable = (type) => type === NORMAL || type === USER_DEFINED || type === UNUSED;
+  // What the piece of a byte is called, and a character as a code point.
+  const hex = (number, digits) => number.toString(16).toUpperCase().padStart(digits, '0');
+  cpbpe.byteName = (byte) => `<0x${hex(byte, 2)}>`;
+  cpbpe.codePoint = (character) => `U+${hex(character.codePointAt(0), 4)}`;
 
   const encoder = new TextEncoder();
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -23,25 +29,28 @@ const cpbpe = {};
   };
 
   cpbpe.utf8 = (text) => encoder.encode(text);
-  // Each byte that belongs to no character is one U+FFFD, as in Python. (`decoder` would make one of several.)
+  // Bytes as text; null if they are not UTF-8.
+  cpbpe.strictText = (bytes) => {
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return null;
+    }
+  };
+  // Bytes as text, whatever they are. Each byte that belongs to no character is one U+FFFD, as in Python. (`decoder`
+  // would make one of several.)
   cpbpe.text = (bytes) => {
-    const whole = textOf(bytes);
+    const whole = cpbpe.strictText(bytes);
     if (whole !== null) return whole;
     let [text, at] = ['', 0];
     while (at < bytes.length) {
+      // How many bytes the character has, as the first of them says.
       const size = [0x80, 0xc0, 0xe0, 0xf0].findLastIndex((lead) => bytes[at] >= lead) + 1 || 1;
-      const character = textOf(bytes.subarray(at, at + size));
+      const character = cpbpe.strictText(bytes.subarray(at, at + size));
       text += character ?? '\ufffd';
       at += character === null ? 1 : size;
     }
     return text;
-  };
-  const textOf = (bytes) => {
-    try {
-      return strict.decode(bytes);
-    } catch {
-      return null; // it is not UTF-8
-    }
   };
   cpbpe.join = (parts) => {
     const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -83,36 +92,15 @@ const cpbpe = {};
   cpbpe.numbers = numbers;
   cpbpe.bytes = bytes;
 
-  // A field of a protobuf message, which the core has read before and found valid: its bytes, or null.
-  const fieldOf = (message, wanted) => {
-    let [at, found] = [0, null];
-    const number = () => {
-      for (let [value, unit] = [0, 1]; ; unit *= 128) {
-        value += (message[at] & 127) * unit;
-        if (message[at++] < 128) return value;
-      }
-    };
-    while (at < message.length) {
-      const tag = number();
-      const [field, type] = [Math.floor(tag / 8), tag % 8];
-      if (type === 0) number();
-      else if (type === 2) {
-        const length = number();
-        if (field === wanted) found = message.subarray(at, at + length); // (the last one is valid)
-        at += length;
-      } else at += type === 1 ? 8 : 4;
-    }
-    return found;
-  };
-
-  // What a file says in addition to the model, as `Carried` in cpbpe/model/spec.py. Nothing depends on it, so damaged
-  // JSON is ignored, except for the flags of tokens.
+  // What a file says in addition to the model, as `Carried` in cpbpe/model/spec.py. Only the flags of tokens change what
+  // texts become, so everything else is ignored if it is damaged.
   const CARRIED = 41701;
   const FLAGS = ['plain', 'lstrip', 'rstrip', 'single_word', 'late', 'normalized'];
   const carriedBy = (file) => {
+    const found = cpbpe.fields(file)?.findLast(({ number }) => number === CARRIED); // (the last one counts)
     let carried;
     try {
-      carried = JSON.parse(strict.decode(fieldOf(file, CARRIED) ?? NOTHING));
+      carried = JSON.parse(strict.decode(found?.value ?? NOTHING));
     } catch {
       // as if it said nothing
     }
@@ -146,13 +134,13 @@ const cpbpe = {};
       [this.hasBytes, this.isByteLevel, this.takesWhole, this.hasPrefix, this.prefixesSpace, this.trims, this.escapes,
         this.isSuffix, this.carries] = take(9).map(Boolean);
       const ids = take((about.length - 2) / 2);
-      const parts = about.map((end, at) => blob.subarray(at ? about[at - 1] : 0, end));
+      const parts = about.map((end, at) => blob.subarray(at ? about[at - 1] : 0, end)); // only the ends are left
       this.rule = decoder.decode(parts[0]); // the pattern of a byte-level model, or the name of the normalizer
       this.surface = parts[1]; // what the unknown piece is decoded to, in bytes
       // 3. Tokens that are no pieces, or have flags.
       this.carried = carriedBy(this.carries ? file : NOTHING);
       this.flags = new Map(Object.entries(this.carried.tokens));
-      this.added = new Map(ids.map((id, at) => [id, textOf(parts[2 + at])])); // their texts by their ids
+      this.added = new Map(ids.map((id, at) => [id, cpbpe.strictText(parts[2 + at])])); // their texts by their ids
       const isWrong = ([id, text]) => !text || id < this.size || (this.find(text) !== null && !this.flags.has(text));
       if (new Set(this.added.values()).size < ids.length || [...this.added].some(isWrong)) {
         throw new Error('The tokens that were added to this model are damaged. Add them to the original again.');
@@ -160,7 +148,7 @@ const cpbpe = {};
       this.#findTokens();
     }
 
-    // The core's number of this model. A core that was started anew loads it again.
+    // The core's number of this model. A core that was started anew has to load it again.
     get number() {
       if (this.core !== core) this.loaded = cpbpe.call('load', this.file);
       this.core = core;
@@ -232,7 +220,7 @@ const cpbpe = {};
           made.begins.push(at + found[count + token]);
           made.ends.push(at + found[2 * count + token]);
         }
-        if (parts.length > 1) at += cpbpe.length(part);
+        if (parts.length > 1) at += cpbpe.length(part); // (of a single part, nobody asks where it ends)
       });
       if (eos) {
         const end = cpbpe.length(text);
@@ -293,12 +281,12 @@ const cpbpe = {};
     // --- Special tokens: cpbpe/tokenizer/special_tokens.py does the same, and says what their flags mean -------------
 
     // `special`: the ids of special tokens by their texts; `plain`: those of tokens that every text is searched for;
-    // `shown`: what tokens are decoded to, by their ids, where the core would not do so.
+    // `shown`: what tokens are decoded to, by their ids, if the core would decode them to something else.
     #findTokens() {
       const ids = new Map();
       for (let id = 0; id < this.size; id += 1) {
         const piece = this.bytesOf(id);
-        const text = this.types[id] === CONTROL ? textOf(piece) : null;
+        const text = this.types[id] === CONTROL ? cpbpe.strictText(piece) : null;
         if (text !== null) ids.set(text, id); // (else no text can spell it)
       }
       for (const [id, text] of this.added) ids.set(text, id);
@@ -313,10 +301,10 @@ const cpbpe = {};
       for (const [text, id] of [...this.special, ...this.plain]) {
         if (!this.added.has(id) && !this.flags.has(text)) continue;
         const name = this.#has(text, 'normalized') ? this.#normalized(text) : text;
-        const isOther = id >= this.size || this.types[id] === CONTROL || name !== text;
-        if (isOther) this.shown.set(id, name === text ? text : name.replaceAll('▁', ' '));
+        const isForTheCore = id < this.size && this.types[id] !== CONTROL && name === text;
+        if (!isForTheCore) this.shown.set(id, name === text ? text : name.replaceAll('▁', ' '));
       }
-      this.searches = {};
+      this.searches = {}; // what `split` has made of these
     }
     #has(token, flag) {
       return Boolean(this.flags.get(token)?.includes(flag));
@@ -331,17 +319,17 @@ const cpbpe = {};
       if (!(prefix in PREFIX)) throw new Error(`The prefix is ${Object.keys(PREFIX).join(', ')}, not ${prefix}.`);
       const ids = special ? new Map([...this.plain, ...this.special]) : this.plain;
       if (!ids.size) return [text];
-      const kept = special ? 'all' : 'plain';
-      this.searches[kept] ??= this.#searches([...ids.keys()]);
-      const { steps, normalized } = this.searches[kept];
+      const which = special ? 'all' : 'plain';
+      this.searches[which] ??= this.#searches([...ids.keys()]);
+      const { steps, normalized } = this.searches[which];
       let parts = [cpbpe.text(encoder.encode(text))]; // (halves of surrogate pairs are gone)
       for (const step of steps) {
         parts = parts.flatMap((part) => (typeof part === 'object' ? [part] : this.#cut(part, step, ids)));
       }
-      for (const part of normalized.size ? parts.filter((one) => typeof one === 'string') : []) {
+      for (const part of normalized.size ? parts.filter((one) => one && typeof one === 'string') : []) {
         const found = decoder.decode(this.normalize(part, 'off'));
         const token = [...normalized.keys()].find((one) => found.includes(normalized.get(one)));
-        if (token !== undefined && part) {
+        if (token !== undefined) {
           throw new Error(`The text may hold the token ${token}, which this model looks for in normalized text. ` +
             'The page cannot do that; cpbpe encode can.');
         }
@@ -349,8 +337,8 @@ const cpbpe = {};
       return parts;
     }
 
-    // What to look for, step by step: of several tokens that begin at one place, the longest is taken. `normalized` are
-    // the tokens that are looked for in normalized text, with what that must hold at least.
+    // What to look for, step by step: of several tokens that begin at one place, the longest is taken. `normalized`: the
+    // tokens that are looked for in normalized text, each with what such a text must hold at least.
     #searches(texts) {
       const isLate = (text) => this.#has(text, 'late');
       const isNormalized = (text) => this.#has(text, 'normalized');
@@ -364,7 +352,7 @@ const cpbpe = {};
       };
     }
 
-    // The parts of a text, by one step.
+    // The parts of a text that one step finds.
     #cut(text, step, ids) {
       const found = [];
       let free = 0; // where the last token ends, with its spaces
@@ -378,7 +366,7 @@ const cpbpe = {};
           while (begin > free && SPACE.test(text.charAt(begin - 1))) begin -= 1;
           if (begin >= end) continue; // it consists of spaces that the token before it has taken
         }
-        // A token may begin within the spaces of the one before it.
+        // A token may begin within the spaces that the one before it has taken, which are then its own.
         const last = found[found.length - 1];
         if (last) last.end = Math.max(last.begin, Math.min(last.end, begin));
         found.push({ id: ids.get(token), begin, end });
@@ -409,5 +397,4 @@ const cpbpe = {};
     return made ^ (made >> 31n);
   };
 
-  cpbpe.isMergeable = (type) => type === NORMAL || type === USER_DEFINED || type === UNUSED;
 }

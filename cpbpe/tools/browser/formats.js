@@ -6,42 +6,54 @@
 
 {
   const NORMAL = 1, CONTROL = 3;
-  const strict = new TextDecoder('utf-8', { fatal: true });
 
+  // Refuse a file.
   const wrong = (problem) => {
     throw new Error(problem);
   };
-  // What Python may be able to read.
+  // Refuse what Python may be able to read.
   const unknown = (problem) => wrong(`${problem}. In Python, cpbpe view FILE reads all that can be read exactly`);
 
   // --- The file that is made ----------------------------------------------------------------------------------------
-  // The .model file of a model, as `cpbpe/model/formats/sentencepiece.py` writes it.
-  // Each piece has text, score and type; `prefix` is 'always', 'unless space' or ''; byte-level models have `patterns`.
+  // The .model file of a model, as `cpbpe/model/formats/sentencepiece.py` writes it. Each piece has text, score and
+  // type; `prefix` is 'always', 'unless space' or ''; byte-level models have `patterns`. The numbers, and the names at
+  // the end of each line, are those of the fields in `proto/cpbpe_model.proto`.
   const NAMES = ['<unk>', '<s>', '</s>', '<pad>'];
   const UNK_SURFACE = ' ⁇ ';
   const written = ({ pieces, names = NAMES, added = [], options = [], tokens = [], ...model }) => {
     const { prefix = '', escapes = false, fallback = false, surface = UNK_SURFACE } = model;
     const { patterns = null, whole = false, form = '' } = model;
+    // A field, unless its value is the usual one.
     const unless = (usual, number, value) => (value === usual ? [] : [[number, value]]);
     const trainer = [
-      [3, 2],
-      ...unless(false, 35, fallback),
-      ...unless(UNK_SURFACE, 44, surface),
-      ...names.flatMap((name, place) => unless(NAMES[place], 45 + place, name)),
+      [3, 2], // model_type: BPE
+      ...unless(false, 35, fallback), // byte_fallback
+      ...unless(UNK_SURFACE, 44, surface), // unk_surface
+      ...names.flatMap((name, place) => unless(NAMES[place], 45 + place, name)), // unk_piece, bos_piece, ...
     ];
-    const normalizer = [[1, 'identity'], ...unless(true, 3, prefix !== ''), [4, false], ...unless(true, 5, escapes)];
+    const normalizer = [
+      [1, 'identity'], // name
+      ...unless(true, 3, prefix !== ''), // add_dummy_prefix
+      [4, false], // remove_extra_whitespaces
+      ...unless(true, 5, escapes), // escape_whitespaces
+    ];
     const [first = '', ...then] = patterns ?? [];
     const name = Object.keys(cpbpe.PATTERNS).find((one) => cpbpe.PATTERNS[one] === first) ?? '';
-    const byteLevel = [...unless('', 1, first), ...unless('', 2, name), ...unless(false, 3, whole)];
+    const byteLevel = [
+      ...unless('', 1, first), // pattern
+      ...unless('', 2, name), // name
+      ...unless(false, 3, whole), // whole
+      ...then.map((pattern) => [4, pattern]), // then
+    ];
     return cpbpe.message([
       ...pieces.map(([text, score, type]) => [1, [[1, text], [2, Float32Array.of(score)], ...unless(NORMAL, 3, type)]]),
       [2, trainer],
       [3, normalizer],
-      ...added.map(([text, id]) => [41700, [[1, text], [2, id]]]),
-      ...(patterns ? [[41703, [...byteLevel, ...then.map((pattern) => [4, pattern])]]] : []),
-      ...unless('', 41701, carried({ options, tokens })),
-      ...unless('', 41702, prefix === 'unless space' ? false : ''),
-      ...unless('', 41704, form),
+      ...added.map(([text, id]) => [41700, [[1, text], [2, id]]]), // added_tokens
+      ...(patterns ? [[41703, byteLevel]] : []), // byte_level
+      ...unless('', 41701, carried({ options, tokens })), // carried
+      ...unless('', 41702, prefix === 'unless space' ? false : ''), // prefix_before_space
+      ...unless('', 41704, form), // unicode_form
     ]);
   };
 
@@ -54,6 +66,7 @@
     });
     return inner.length ? `{${inner.join(',')}}` : '';
   };
+  // The order in which Python sorts texts: that of code points. (JavaScript's is that of UTF-16.)
   const byCharacters = (one, other) => {
     const [left, right] = [one, other].map((text) => Array.from(text, (character) => character.codePointAt(0)));
     const at = left.findIndex((code, place) => code !== right[place]);
@@ -79,14 +92,14 @@
     const value = holder[key] ?? null;
     return value === null && usual !== undefined ? usual : typed(value, kind, where ? `${where}.${key}` : key);
   };
-  // A text with half of a surrogate pair is none.
+  // A text, which must not hold half of a surrogate pair.
   const valid = (text) => (/\p{Cs}/u.test(text) ? wrong(`${shown(text)} holds half of a surrogate pair`) : text);
 
   const STRING = '"[^"\\\\]*(?:\\\\.[^"\\\\]*)*"';
   const MOST_NESTED = 100;
 
-  // The object in a text. JavaScript keeps the last of several members with one name, and does not tell 1.0 from 1. So
-  // members are counted, and a number with a point or an exponent becomes an object, which is nowhere right.
+  // The object in a text of JSON. JavaScript keeps only the last of several members of one name, and does not tell 1.0
+  // from 1. So members are counted, and 1.0 is read as `{"": [1.0]}`, which nothing accepts as a number.
   const parsed = (text) => {
     let content;
     try {
@@ -108,8 +121,9 @@
       if (depth > MOST_NESTED) wrong('it is nested too deeply');
       const inner = [];
       for (const holder of level) {
-        const values = Array.isArray(holder) ? holder : Object.values(holder);
-        if (values !== holder) members -= values.length;
+        const isList = Array.isArray(holder);
+        const values = isList ? holder : Object.values(holder);
+        if (!isList) members -= values.length;
         for (const value of values) if (typeof value === 'object' && value !== null) inner.push(value);
       }
       level = inner;
@@ -143,10 +157,11 @@
     qwen2: likeLlama3('\\p{N}'),
     tekken: byCase('', '\\p{N}'),
   };
+
   // --- Ranks (`cpbpe/model/formats/tiktoken.py`) --------------------------------------------------------------------
 
-  // Names in a short form: `<a_{2-4}>` is three of them.
   const between = (first, last) => Array.from({ length: last - first + 1 }, (_, place) => first + place);
+  // The names that are meant by their short form, in which `<a_{2-4}>` stands for three.
   const expanded = (short) =>
     short.split(' ').flatMap((name) => {
       const [, before, first, last, after] = /^(.*)\{(\d+)-(\d+)\}(.*)$/.exec(name) ?? [];
@@ -247,7 +262,7 @@
     new Uint8Array(padded.buffer).set(bytes);
     padded.setUint8(bytes.length, 0x80);
     padded.setBigUint64(padded.byteLength - 8, BigInt(bytes.length) * 8n);
-    const turn = (word, count) => (word >>> count) | (word << (32 - count));
+    const rotated = (word, count) => (word >>> count) | (word << (32 - count));
     const words = new Int32Array(64);
     for (let block = 0; block < padded.byteLength; block += 64) {
       let [a, b, c, d, e, f, g, h] = state;
@@ -256,11 +271,13 @@
           words[at] = padded.getInt32(block + 4 * at);
         } else {
           const [early, late] = [words[at - 15], words[at - 2]];
-          words[at] = words[at - 16] + (turn(early, 7) ^ turn(early, 18) ^ (early >>> 3));
-          words[at] += words[at - 7] + (turn(late, 17) ^ turn(late, 19) ^ (late >>> 10));
+          words[at] = words[at - 16] + (rotated(early, 7) ^ rotated(early, 18) ^ (early >>> 3));
+          words[at] += words[at - 7] + (rotated(late, 17) ^ rotated(late, 19) ^ (late >>> 10));
         }
-        const one = h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + constants[at] + words[at];
-        const two = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        const turnedE = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25);
+        const turnedA = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22);
+        const one = h + turnedE + ((e & f) ^ (~e & g)) + constants[at] + words[at];
+        const two = turnedA + ((a & b) ^ (a & c) ^ (b & c));
         [h, g, f, e, d, c, b, a] = [g, f, e, (d + one) | 0, c, b, a, (one + two) | 0];
       }
       [a, b, c, d, e, f, g, h].forEach((word, place) => (state[place] = (state[place] + word) | 0));
@@ -280,19 +297,12 @@
   const MOST = 2 ** 24;
   const MOST_SPECIAL = 2 ** 16;
 
-  // Whether a value is an object of exactly these members; the first is its place.
+  // Whether a value is an object of exactly a `rank`, which is its place, and these members.
   const isRow = (row, place, ...names) => {
     if (kindOf(row) !== 'object' || row.rank !== place) return false;
     return Object.keys(row).sort().join() === ['rank', ...names].sort().join();
   };
 
-  const isText = (bytes) => {
-    try {
-      return strict.decode(bytes) !== undefined;
-    } catch {
-      return false;
-    }
-  };
 
   const readTekken = (text) => {
     const content = parsed(text);
@@ -326,7 +336,7 @@
       const piece = isRow(row, rank, 'token_bytes', 'token_str') && fromBase64(row.token_bytes);
       if (!piece) wrong(`vocab[${rank}] must have its rank, token_bytes and token_str, and is ${shown(row)}`);
       if (rank < 256 && (piece.length > 1 || piece[0] !== rank)) wrong(`vocab[${rank}] must be the byte ${rank}`);
-      if (row.token_str !== null && (!isText(piece) || cpbpe.text(piece) !== row.token_str)) {
+      if (row.token_str !== null && row.token_str !== cpbpe.strictText(piece)) {
         wrong(`the token_str of vocab[${rank}], ${shown(row.token_str)}, is not what its bytes say`);
       }
       return piece;
@@ -353,10 +363,10 @@
     [/^minbpe v/, 'a model of minbpe'],
   ];
 
-  // Read a model file of any format: `file` are the bytes of a .model, and `notes` are sentences that say what the
-  // library whose format it is does otherwise. `pattern` is for files that do not say how texts are cut: the name of a
-  // published one, a regular expression, or '' for not at all. Without it, the error for such a file has the names, as
-  // `patterns`.
+  // Read a model file of any format. In the result, `file` are the bytes of a .model, and `notes` are sentences that
+  // say what the library of that format does differently. `pattern` is for files that do not say how texts are cut: the
+  // name of a published one, a regular expression, or '' for not at all. Without it, the error for such a file has the
+  // names as its `patterns`.
   cpbpe.read = (name, bytes, { pattern = null } = {}) => {
     try {
       return { name, ...readerOf(headOf(bytes))(bytes, pattern) };
@@ -373,20 +383,20 @@
     if (/^\s*\{/.test(head)) return readJson;
     return /^[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n/.test(head) ? readRanks : readModel;
   };
-  // Whether a file is meant to be a model of another format than .model, which anything might be.
+  // Whether a file begins like a model of a format other than .model. (Anything might be a .model.)
   cpbpe.isModelFile = (bytes) => {
     const head = headOf(bytes);
     const reader = readerOf(head);
     return reader === readJson ? /"(added_tokens|pre_tokenizer|vocab|config)"\s*:/.test(head) : reader !== readModel;
   };
   const readJson = (bytes) => {
-    const text = isText(bytes) ? strict.decode(bytes) : wrong('it is not UTF-8');
+    const text = cpbpe.strictText(bytes)?.replace(/^\ufeff/, '') ?? wrong('it is not UTF-8');
     if (text.includes('"config"') && text.includes('"token_bytes"')) return readTekken(text);
     if (/"added_tokens"|"pre_tokenizer"/.test(text)) return cpbpe.formats.readTokenizerJson(text);
     return wrong('it is JSON, but neither a tokenizer.json nor a tekken.json');
   };
 
-  // A .model as it is, after a look whether it holds pieces, and which type its trainer_spec says.
+  // A .model as it is, if it holds pieces (field 1), and its trainer_spec (2) has BPE as its model_type (3).
   const readModel = (bytes) => {
     const fields = cpbpe.fields(bytes) ?? [];
     if (!fields.some(({ number }) => number === 1)) wrong('it is no model file that is known here, or it is damaged');
@@ -397,5 +407,5 @@
     return { file: bytes, notes: [] };
   };
 
-  cpbpe.formats = { between, member, parsed, shown, typed, unknown, valid, written, wrong };
+  cpbpe.formats = { between, kindOf, member, parsed, shown, typed, unknown, valid, written, wrong };
 }

@@ -20,7 +20,7 @@ view.sentence = (parts) =>
 
 // --- Trees -----------------------------------------------------------------------------------------------------------
 
-// A symbol above those that it was made of. `marked`: the numbers of the steps that are highlighted.
+// A node of a tree: a symbol above those that it was made of. `marked`: the numbers of the steps that are highlighted.
 view.node = (model, { symbol, parts, step }, marked = []) => {
   const text = cpbpe.text(symbol);
   const id = model.find(symbol) ?? model.special.get(text) ?? model.plain.get(text) ?? null;
@@ -33,7 +33,8 @@ view.node = (model, { symbol, parts, step }, marked = []) => {
   return view.element('div', children.length ? 'node' : 'node leaf', null, label, ...below);
 };
 
-// Put trees into an element. Wide ones are drawn smaller, down to half the size, and then scroll.
+// Put trees into an element, which must be on the page. Wide ones are drawn smaller, down to half the size, and then
+// scroll.
 view.plant = (parent, nodes) => {
   parent.style.zoom = 1;
   parent.replaceChildren(...nodes);
@@ -41,6 +42,7 @@ view.plant = (parent, nodes) => {
   if (width > room) parent.style.zoom = Math.max(0.5, (0.97 * room) / width);
 };
 
+// Open the dialog for trees. The title is a list of texts and elements.
 view.openDialog = (title, ...notes) => {
   view.by('tree-title').replaceChildren(...title);
   view.by('tree-note').replaceChildren(...notes);
@@ -90,7 +92,16 @@ view.openWhy = (begin, end) => {
 // --- The merges of a text --------------------------------------------------------------------------------------------
 
 const REPLAYED = 400; // characters; the time is quadratic
-const ROWS = 100; // of all steps, as many are listed
+const ROWS = 100; // steps that are listed
+
+// Why a text has the wrong length for a tool; empty if it has not.
+const lengthProblem = (text, most, what, done) => {
+  if (!text) return `Type a text to see ${what}.`;
+  const size = cpbpe.length(text);
+  if (size <= most) return '';
+  return `The text has ${view.number(size)} characters, and ${done} of up to ${view.number(most)}. ` +
+    'Select a part of it in the text box.';
+};
 
 view.Replay = class {
   constructor() {
@@ -117,12 +128,7 @@ view.Replay = class {
     this.stop();
     this.model = model;
     this.answer = null;
-    const size = Array.from(text).length;
-    let problem = text ? '' : 'Type a text to see how it is merged.';
-    if (size > REPLAYED) {
-      problem = `The text has ${view.number(size)} characters, and merges are shown of up to ${REPLAYED}. `;
-      problem += 'Select a part of it in the text box.';
-    }
+    let problem = lengthProblem(text, REPLAYED, 'how it is merged', 'merges are shown');
     try {
       if (!problem) this.answer = cpbpe.steps(model, text, options);
     } catch (error) {
@@ -138,7 +144,7 @@ view.Replay = class {
   move(by) {
     this.slider.value = String(this.place + by);
     this.moved();
-    view.by('heard').textContent = this.said(); // (A slider that is moved itself is heard without this.)
+    view.by('heard').textContent = this.said(); // (Of a slider that the reader moves, browsers say this themselves.)
   }
 
   moved() {
@@ -146,6 +152,7 @@ view.Replay = class {
     this.draw();
   }
 
+  // Arrow keys go to other steps, except in fields that have their own use for them.
   key(event) {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const isOther = event.altKey || event.ctrlKey || event.metaKey || ['INPUT', 'SELECT'].includes(event.target.tagName);
@@ -208,7 +215,7 @@ view.Replay = class {
     return cpbpe.explained(this.model, this.answer.steps[place - 1]);
   }
 
-  // What a screen reader says of this step.
+  // What a screen reader says at this step.
   said() {
     if (!this.place) return 'The beginning';
     const { old, made } = this.answer.steps[this.place - 1];
@@ -252,13 +259,8 @@ const SAMPLED = 2000; // characters
 view.showSamples = (model, text, options, alpha, seed) => {
   const [rows, about] = [view.by('rows'), view.by('sampled')];
   rows.replaceChildren();
-  const size = Array.from(text).length;
-  if (!text) about.textContent = 'Type a text to see samples of its encoding.';
-  else if (size > SAMPLED) {
-    about.textContent = `The text has ${view.number(size)} characters, and samples are drawn of up to `;
-    about.textContent += `${view.number(SAMPLED)}. Select a part of it in the text box.`;
-  }
-  if (!text || size > SAMPLED) return;
+  about.textContent = lengthProblem(text, SAMPLED, 'samples of its encoding', 'samples are drawn');
+  if (about.textContent) return;
   let samples;
   try {
     samples = cpbpe.samples(model, text, options, alpha, seed);

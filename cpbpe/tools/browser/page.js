@@ -1,9 +1,8 @@
 'use strict';
 // The page: its state, the one place that draws it, and the files that are opened.
 
-const COLUMNS = 4; // models side by side
 const AT_ONCE = 5000; // characters; a longer text is encoded only when typing pauses
-const LARGEST = 2000000; // bytes of a text
+const LARGEST = 2000000; // bytes of a text; `MAX_TEXT` in `cpbpe/tools/page.py`
 const ANNOUNCED = 1000; // milliseconds without a change, after which screen readers hear the count
 const EXAMPLES = {
   English: 'It was unbelievably quiet: the baker’s children had gone, and nobody had noticed.',
@@ -25,7 +24,7 @@ view.models = []; // all that are loaded
 
 const OPTIONS = { show: 'value', prefix: 'value', special: 'checked', bos: 'checked', eos: 'checked' };
 const box = view.by('text');
-let written = ''; // what the box has (a carriage return in it becomes a newline there)
+let written = ''; // the text that the box shows, with the carriage returns that it turns into newlines
 let panels = [];
 let answers = [];
 let timer = 0;
@@ -77,8 +76,8 @@ view.redraw = () => {
   const { columns, text } = state;
   if (!columns.includes(state.which)) state.which = columns[0] ?? null;
   answers = columns.map(answerOf);
-  const alright = answers.length > 1 && answers.every((answer) => !answer.error);
-  const differing = alright ? cpbpe.differing(columns, answers, text) : [];
+  const areComparable = answers.length > 1 && answers.every((answer) => !answer.error);
+  const differing = areComparable ? cpbpe.differing(columns, answers, text) : [];
   const most = Math.max(...answers.map((answer) => answer.counts?.tokens ?? 0));
   // 2. The controls, the columns, and what is said about them.
   drawControls();
@@ -90,7 +89,7 @@ view.redraw = () => {
     panels[at].offer(view.models, columns.length > 1);
     panels[at].show(model, answers[at], shown);
   });
-  drawHeadline(alright, differing);
+  drawHeadline(areComparable, differing);
   drawToken();
   drawOffer();
   drawTool();
@@ -133,10 +132,10 @@ const drawControls = () => {
   view.by('notice').textContent = [state.problem, missing].filter(Boolean).join(' ');
 };
 
-const drawHeadline = (alright, differing) => {
+const drawHeadline = (areComparable, differing) => {
   const headline = view.by('headline');
   headline.replaceChildren();
-  if (!alright) return;
+  if (!areComparable) return;
   const counts = answers.map((answer) => answer.counts.tokens);
   const several = counts.map(view.number).join(counts.length === 2 ? ' against ' : ' · ');
   const change = Math.round((100 * (counts[1] - counts[0])) / counts[0]);
@@ -146,7 +145,7 @@ const drawHeadline = (alright, differing) => {
   headline.append(view.element('span', 'quiet', null, cut));
 };
 
-// The token that was pointed at, if it is still there.
+// What is known about the token that was pointed at, if it is still there.
 const drawToken = () => {
   const { token } = state;
   const panel = token && panels[token.column];
@@ -172,14 +171,14 @@ const details = (panel, at) => {
   row('piece', view.symbol(model.bytesOf(id)));
   row('id', String(id));
   row('type', model.typeOf(id));
-  if (id < model.size) row(...view.score(model, id).split(' '));
+  if (id < model.size) row(...view.score(model, id).split(' ')); // "score -7" or "rank 300"
   row('characters', begin === end ? `none, at ${begin}` : `${begin} to ${end}`);
   const bytes = view.hex(model.outputOf(id));
   if (bytes) row('bytes', bytes);
   const characters = Array.from(panel.slice(begin, end));
   if (characters.length) {
     const more = characters.length > 8 ? ` and ${characters.length - 8} more` : '';
-    row('code points', characters.slice(0, 8).map(view.codePoint).join(' ') + more);
+    row('code points', characters.slice(0, 8).map(cpbpe.codePoint).join(' ') + more);
   }
   row('token', `${view.number(at + 1)} of ${view.number(ids.length)}`);
   const name = panels.length > 1 ? [view.element('bdi', 'quiet', null, model.name)] : [];
@@ -248,8 +247,10 @@ const events = {
 
 // --- Files ---------------------------------------------------------------------------------------------------------
 
-const PUBLISHED = { gpt2: 'GPT-2, GPT-3', cl100k: 'GPT-3.5, GPT-4', o200k: 'GPT-4o, Llama 4', llama3: 'Llama 3' };
-Object.assign(PUBLISHED, { qwen2: 'Qwen', tekken: 'Mistral' });
+const PUBLISHED = { // patterns, and who uses them
+  gpt2: 'GPT-2, GPT-3', cl100k: 'GPT-3.5, GPT-4', o200k: 'GPT-4o, Llama 4', llama3: 'Llama 3', qwen2: 'Qwen',
+  tekken: 'Mistral',
+};
 
 // The pattern for a file that does not say how texts are cut; null if the dialog is closed without one.
 const askPattern = (name, patterns) =>
@@ -276,7 +277,7 @@ const read = async (name, bytes) => {
   }
 };
 
-// A model with a name and a fingerprint of its own; one that is here already is not loaded again.
+// The model of a file, with a name that no other has. If the page has a model with this fingerprint, it is that one.
 const loaded = async (name, bytes) => {
   const { file, notes } = await read(name, bytes);
   const made = Object.assign(new cpbpe.Model(file, name), { notes });
@@ -307,7 +308,7 @@ view.addModel = async (name, bytes) => {
   return view.change({ columns, absent: state.absent.filter(({ key }) => key !== model.key) });
 };
 
-// A file is a text if it looks like one and neither its name nor its beginning says that it is a model.
+// Whether a file is a model: its name or its beginning says so, or it does not look like a text.
 const isModel = (name, bytes) => {
   if (/\.(model|tiktoken)$/i.test(name) || cpbpe.isModelFile(bytes)) return true;
   return /[\0-\x08\ufffd]/.test(cpbpe.text(bytes.subarray(0, 1000)));
@@ -357,7 +358,7 @@ const listen = () => {
   });
   on('which', 'change', () => view.change({ which: view.models[Number(view.by('which').value)], step: 0 }));
   for (const tool of document.querySelectorAll('.tools > details')) {
-    // (At once: a browser reports `toggle` later, and what is drawn in between would close the tool again.)
+    // (The state changes at once: a browser reports `toggle` later, and drawing in between would close the tool again.)
     tool.querySelector('summary').addEventListener('click', (event) => {
       event.preventDefault();
       view.change(tool.open ? { tool: '' } : { tool: tool.id, step: 0 });

@@ -1,5 +1,5 @@
 'use strict';
-// Messages of Protocol Buffers, which .model files are: written from fields, and taken apart into them.
+// Protocol Buffers, the format of .model files: messages are written from fields, and taken apart into fields.
 
 {
   // A message as bytes. A field is a list of its number and its value: bytes or text; true, false or an integer from 0;
@@ -36,7 +36,7 @@
       if (isInteger) integer(Number(value));
       else if (isFloat) copy(new Uint8Array(value.buffer));
       else if (Array.isArray(value)) {
-        // Its length, which comes first, is known only afterwards.
+        // The length of a message comes before it, but is known only after it.
         const begin = size;
         value.forEach(write);
         const end = size;
@@ -54,8 +54,8 @@
     return made.slice(0, size);
   };
 
-  // The fields of a message: the number of each, all its bytes, and its value, an integer or bytes. Null if these bytes
-  // are no message, or are cut off.
+  // The fields of a message: each has its number, its bytes with that number in them (`all`), and its value, an integer
+  // or bytes. Null if this is no message, or is cut off.
   cpbpe.fields = (message) => {
     const found = [];
     let at = 0;
@@ -73,7 +73,7 @@
       const tag = integer();
       const kind = tag % 8;
       let value = kind === 0 || kind === 2 ? integer() : 0;
-      const length = [0, 8, value, NaN, NaN, 4][kind];
+      const length = [0, 8, value, NaN, NaN, 4][kind]; // (groups, 3 and 4, are not used any more)
       if (kind) value = message.subarray(at, at + length);
       at += length;
       if (!(at <= message.length)) return null;

@@ -1,20 +1,21 @@
 'use strict';
 // What leaves the page: its link, what is copied, and pictures of tokens.
 
+const COLUMNS = 4; // models side by side
 const LINKED = 2000; // characters; a longer text is not put into the link
-const KEY = 12; // hexadecimal digits of a fingerprint that links have
+const KEY_DIGITS = 12; // of a fingerprint, which are hexadecimal, links have this many
 const BEHAVIOUR = 1; // as in cpbpe/tokenizer/identity.py
 const PICTURED = 1000; // tokens
 
 // --- The link ------------------------------------------------------------------------------------------------------
 
-// The beginning of what `Tokenizer.fingerprint` is for the bytes of a model. (The browser's own hash is a hundred times
-// as fast, but pages that came over http without encryption may not use it.)
+// The first digits of `Tokenizer.fingerprint`, from the bytes of a model. (The browser's own hash is a hundred times as
+// fast, but pages that came over http without encryption may not use it.)
 view.fingerprint = async (file) => {
   const bytes = cpbpe.join([cpbpe.utf8(`cpbpe ${BEHAVIOUR}\0`), file]);
-  if (!crypto.subtle) return cpbpe.sha256(bytes).slice(0, KEY);
+  if (!crypto.subtle) return cpbpe.sha256(bytes).slice(0, KEY_DIGITS);
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-  return view.hex(hash).replaceAll(' ', '').toLowerCase().slice(0, KEY);
+  return view.hex(hash).replaceAll(' ', '').toLowerCase().slice(0, KEY_DIGITS);
 };
 
 view.writeLink = () => {
@@ -36,7 +37,7 @@ view.writeLink = () => {
   }
 };
 
-// The state that a link describes. What it does not say is as usual, and what makes no sense is left out.
+// The state that a link describes. What it does not say, or says in a way that makes no sense, is as usual.
 view.readLink = () => {
   const link = new URLSearchParams(location.hash.slice(1));
   const one = (name, ...known) => (known.includes(link.get(name)) ? link.get(name) : known[0]);
@@ -44,11 +45,11 @@ view.readLink = () => {
     const [, key, name] = /^(\S*) ?(.*)$/s.exec(value);
     return view.models.find((model) => model.key === key) ?? { key, name };
   });
-  const there = named.filter((model) => view.models.includes(model)).slice(0, 4);
-  const columns = there.length ? there : view.models.slice(0, 4);
+  const there = named.filter((model) => view.models.includes(model)).slice(0, COLUMNS);
+  const columns = there.length ? there : view.models.slice(0, COLUMNS);
   return {
     columns,
-    absent: named.filter((model) => !view.models.includes(model)).slice(0, 4),
+    absent: named.filter((model) => !view.models.includes(model)).slice(0, COLUMNS),
     show: one('show', 'text', 'pieces', 'ids'),
     prefix: one('prefix', 'model', 'on', 'off'),
     ...Object.fromEntries(['special', 'bos', 'eos'].map((name) => [name, link.get(name) === '1'])),
@@ -79,6 +80,7 @@ view.flash = (said) => {
   setTimeout(() => shown.remove(), 2000);
 };
 
+// Python code that makes the ids of a column.
 const python = ({ model, text, answer }) => {
   const { prefix, special, bos, eos } = view.options();
   const given = [JSON.stringify(text)];
@@ -91,7 +93,8 @@ const python = ({ model, text, answer }) => {
   return `${lines.join('\n')}\n`;
 };
 
-const KINDS = {
+// What can be copied or saved of a column, by its name in the menu.
+const MENU = {
   ids: (panel) => view.copy(panel.answer.ids.join(', '), 'Ids'),
   pieces: (panel) => view.copy(JSON.stringify(panel.answer.ids.map((id) => panel.model.textOf(id))), 'Pieces'),
   'Python that makes them': (panel) => view.copy(python(panel), 'Python'),
@@ -103,7 +106,7 @@ const KINDS = {
 view.menu = (panel) => {
   const menu = view.element('details', 'menu', null, view.element('summary', '', null, 'Copy'));
   const list = view.element('div', 'menu-list');
-  for (const [name, then] of Object.entries(KINDS)) {
+  for (const [name, then] of Object.entries(MENU)) {
     const button = view.element('button', '', { type: 'button' }, name);
     button.addEventListener('click', () => {
       menu.open = false;
@@ -134,8 +137,10 @@ view.picture = (panel) => {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const pen = document.createElement('canvas').getContext('2d');
-  const [wide, high, edge, font] = [800, 34, 24, 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace'];
+  const [most, line, edge] = [800, 34, 24]; // pixels: the largest width, the height of a line, and the margin
+  const font = 'ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
   pen.font = `18px ${font}`;
+  // 1. The tokens.
   const drawn = [];
   let [x, y, right] = [edge, edge + 40, 0];
   for (let at = 0; at < Math.min(answer.ids.length, PICTURED); ) {
@@ -144,8 +149,8 @@ view.picture = (panel) => {
     const text = panel.slice(answer.begins[at], answer.ends[end - 1]);
     const several = end - at > 1 ? ` ×${end - at}` : '';
     const label = (view.drawn(text, '\u00a0') || view.drawn(model.textOf(answer.ids[at]))) + several;
-    const width = Math.min(pen.measureText(label).width + 4, wide - 2 * edge);
-    if (x + width > wide - edge) [x, y] = [edge, y + high];
+    const width = Math.min(pen.measureText(label).width + 4, most - 2 * edge);
+    if (x + width > most - edge) [x, y] = [edge, y + line];
     drawn.push(
       `<rect x="${x}" y="${y - 19}" width="${width}" height="26" rx="4" fill="${colour(`c${at % 6}`)}" ` +
         `stroke="${colour('edge')}"/><text x="${x + 2}" y="${y}" textLength="${width - 4}" ` +
@@ -153,13 +158,14 @@ view.picture = (panel) => {
     );
     x += width;
     right = Math.max(right, x);
-    if (text.endsWith('\n')) [x, y] = [edge, y + high];
+    if (text.endsWith('\n')) [x, y] = [edge, y + line];
     at = end;
   }
+  // 2. The title, and all of it.
   const more = answer.ids.length > PICTURED ? ` · the first ${view.number(PICTURED)} are shown` : '';
   const title = `${view.count(answer.ids.length, 'token')} · ${model.name}${more}`;
   right = Math.max(right, edge + 1.1 * pen.measureText(title).width);
-  const [width, height] = [Math.ceil(Math.min(right + edge, wide)), y + edge];
+  const [width, height] = [Math.ceil(Math.min(right + edge, most)), y + edge];
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
     `font-family="${escaped(font)}" font-size="18" fill="${colour('front')}"><title>${escaped(title)}</title>` +
@@ -168,7 +174,7 @@ view.picture = (panel) => {
   );
 };
 
-// The same in pixels, twice as many as it is wide.
+// A picture as PNG, with two pixels for each of its units, so that it is sharp on most screens.
 view.pixels = async (svg) => {
   const image = new Image();
   image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;

@@ -7,13 +7,13 @@
   // The algorithm as it reads: merge the best pair, again and again. After every merge all pairs are compared again,
   // which the core avoids, and the whole takes quadratic time. `cpbpe/reference/step_by_step.py` is the same in Python.
   //
-  // Symbols are bytes, because those of byte-level models may be parts of characters. In here they are texts in which
-  // each character stands for one byte, so that they can be joined and looked up; `pack` and `unpack` convert them.
+  // Symbols are bytes, because those of byte-level models may be parts of characters. Inside this file they are texts
+  // in which each character stands for one byte, so that they can be joined and looked up: `pack` makes these texts.
 
   const UNKNOWN = 2, USER_DEFINED = 4, UNUSED = 5, BYTE = 6;
   const MATCHES = 64; // of the user-defined pieces at a place, sentencepiece looks at this many, the shortest first
   const DEPTH = 100; // sentencepiece splits an UNUSED piece, and UNUSED parts of it, to this depth
-  const SHOWN = 3; // of the pairs that were not chosen, a step tells this many
+  const SHOWN = 3; // this many of the pairs that were not chosen are listed in a step
   const LARGEST_TREE = 200; // symbols; nobody could read a larger tree
   const LARGEST_PART = 400; // characters; models are compared on less
 
@@ -53,7 +53,7 @@
       return id !== null && cpbpe.isMergeable(this.model.types[id]) ? id : null;
     }
 
-    // The lower it is, the better.
+    // How a piece ranks by its score; the lowest rank is the best.
     rank(id) {
       const bits = this.bits[id];
       return bits >= 0 ? -bits : (bits & 0x7fffffff) + 1;
@@ -75,6 +75,7 @@
       let at = 0;
       while (at < text.length) {
         const length = this.userDefinedAt(text, at);
+        // (The first four bits of a character say how many bytes it has.)
         const character = [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4][text.charCodeAt(at) >> 4];
         const end = at + (length || character);
         symbols.push({ text: text.slice(at, end), merges: !length });
@@ -107,14 +108,14 @@
     }
   }
 
-  const known = new WeakMap();
+  const made = new WeakMap();
   const piecesOf = (model) => {
-    if (!known.has(model)) known.set(model, new Pieces(model));
-    return known.get(model);
+    if (!made.has(model)) made.set(model, new Pieces(model));
+    return made.get(model);
   };
 
   // The symbols that a text starts as, in chunks that are merged by themselves. A special token is one of its own.
-  const begun = (model, text, { prefix = 'model', bos = false, eos = false, special = false }) => {
+  const firstSymbols = (model, text, { prefix = 'model', bos = false, eos = false, special = false }) => {
     const pieces = piecesOf(model);
     const token = (id, text) => [{ text: pack(cpbpe.utf8(text)), merges: false, id }];
     const around = (wanted, id, name) => {
@@ -131,21 +132,21 @@
     return all.filter((chunk) => chunk.length);
   };
 
-  // Replace some of these symbols: the step that does so.
+  // Replace some of these symbols, and return this as a step.
   const replace = (symbols, kind, begin, end, made, about = {}) => {
     const old = symbols.splice(begin, end - begin, ...made);
     const [before, after] = [old, made].map((some) => some.map((symbol) => unpack(symbol.text)));
     return { kind, begin, end, old: before, made: after, ...about };
   };
 
-  // Merge the best pair, until none is left.
+  // Merge the best pair, until none is left, and return the steps.
   const merged = (pieces, symbols, splits = new Map()) => {
     const scored = (pair) => ({ piece: unpack(pair.text), score: pieces.model.scores[pair.id] });
     const steps = [];
     for (;;) {
       const [best, ...others] = pieces.pairs(symbols, splits);
       if (!best) return steps;
-      const { score } = scored(best);
+      const score = pieces.model.scores[best.id];
       const about = { score, others: others.slice(0, SHOWN).map(scored), count: others.length };
       steps.push(replace(symbols, 'merge', best.at, best.at + 2, [{ text: best.text, merges: true }], about));
     }
@@ -166,12 +167,13 @@
       }
     };
 
-    // 1. Take a chunk whole if the model does that, or merge its symbols.
+    // 1. Take a chunk whole if the model does that, or merge its symbols. (`isPart`: `sideOf` has a part of a chunk.)
     eachChunk((chunk) => {
       const whole = joinedText(chunk);
-      const isAlone = chunk.length > 1 && !chunk[0].isPart;
-      const isWhole = model.takesWhole && isAlone && pieces.mergeable(whole) !== null;
-      if (isWhole) return [replace(chunk, 'whole', 0, chunk.length, [{ text: whole, merges: true }])];
+      const canBeWhole = model.takesWhole && chunk.length > 1 && !chunk[0].isPart;
+      if (canBeWhole && pieces.mergeable(whole) !== null) {
+        return [replace(chunk, 'whole', 0, chunk.length, [{ text: whole, merges: true }])];
+      }
       return merged(pieces, chunk, splits);
     });
 
@@ -195,8 +197,7 @@
         if (chunk[at].id !== pieces.unknown) continue;
         let end = at + 1;
         while (!model.hasBytes && end < chunk.length && chunk[end].id === pieces.unknown) end += 1;
-        const hex = (byte) => byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0');
-        const bytes = Array.from(chunk[at].text, (byte) => pieces.find(`<0x${hex(byte)}>`));
+        const bytes = Array.from(unpack(chunk[at].text), (byte) => pieces.find(cpbpe.byteName(byte)));
         const ids = model.hasBytes ? bytes : [pieces.unknown];
         found.push(replace(chunk, 'unknown', at, end, ids.map((id) => ({ text: pack(model.bytesOf(id)), id }))));
         at += ids.length - 1;
@@ -210,9 +211,9 @@
   // the ids of the symbols that are left. Each step replaces the symbols from `begin` to `end`, which are `old`, by
   // `made`. Its kind is `merge`, `whole` (a chunk that is a piece), `split` (an UNUSED piece) or `unknown`. A merge has
   // the score of its piece, the next best pairs (`others`), and the `count` of all others.
-  cpbpe.steps = (model, text, options = {}) => replayed(model, begun(model, text, options));
+  cpbpe.steps = (model, text, options = {}) => replayed(model, firstSymbols(model, text, options));
 
-  // Why a step is taken: a sentence as a list of texts and of pieces, which are bytes.
+  // Why a step is taken: a sentence, which is a list of texts and of pieces (as bytes).
   cpbpe.explained = (model, { kind, old, made, score, others, count }) => {
     if (kind === 'whole') return sentence`The chunk ${made} is a piece, so it is taken whole.`;
     if (kind === 'split') return sentence`${old} is UNUSED, and taken apart again: ${made}.`;
@@ -229,7 +230,7 @@
   // The score of a piece, in a byte-level model its rank.
   const amount = (model, score) => (model.isByteLevel ? (0 - score).toLocaleString('en') : String(score));
   cpbpe.measure = (model, score) => `${model.isByteLevel ? 'rank' : 'score'} ${amount(model, score)}`;
-  // A sentence with texts, and lists of pieces, in it.
+  // A sentence from a template, which is filled with lists of texts and pieces.
   const sentence = (texts, ...given) => {
     const parts = texts.flatMap((text, at) => (at ? [given[at - 1], text] : [text]));
     return parts.flat().filter((part) => part !== '');
@@ -279,7 +280,8 @@
 
   // How a piece is built. A merge across the border of a piece would take away a part of it. So a text yields the piece
   // only if its own symbols merge into it, and it is enough to merge these, without normalizing. If several are left,
-  // no text yields the piece. The result: whether one does, the nodes that are left (`roots`), and a sentence about it.
+  // no text yields the piece. The result: whether a text does (`reachable`; null if this was not tried), the nodes that
+  // are left (`roots`), and a sentence about it (`note`).
   cpbpe.tree = (model, id) => {
     const [pieces, type] = [piecesOf(model), model.typeOf(id)];
     const note = NOTES[type] ? [NOTES[type]] : [];
@@ -341,8 +343,8 @@
   // compared with models that do not.
 
   const SPACE = pack(cpbpe.utf8('▁'));
-  const plain = (model, text) => (model.escapes ? text.replaceAll(SPACE, ' ') : text);
-  const owned = (model, text) => (model.escapes ? text.replaceAll(' ', SPACE) : text);
+  const withSpaces = (model, text) => (model.escapes ? text.replaceAll(SPACE, ' ') : text);
+  const asModelWrites = (model, text) => (model.escapes ? text.replaceAll(' ', SPACE) : text);
   const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
   // Where parts of these sizes meet.
   const borders = (sizes, first = 0) => sizes.slice(1).map((_, at) => first + sum(sizes.slice(0, at + 1)));
@@ -352,7 +354,7 @@
     const cuts = answers.map(({ ids, begins, ends }, number) => {
       const own = new Set([...begins, ...ends]);
       ids.forEach((id, at) => {
-        // (A token that begins inside a character: the place where it is said to begin is no border.)
+        // (If a token begins inside a character, the place where it is said to begin is no border.)
         const first = models[number].outputOf(id)[0];
         if (begins[at] !== begins[at - 1] && first >= 0x80 && first < 0xc0) own.delete(begins[at]);
       });
@@ -412,9 +414,8 @@
       else run += pack(model.types[id] === BYTE ? model.outputOf(id) : model.bytesOf(id));
     }
     close();
-    // 2. The same steps again.
-    const filled = chunks.filter((chunk) => chunk.length);
-    const side = mergedAlone(model, filled);
+    // 2. The steps that lead to these tokens.
+    const side = mergedAlone(model, chunks.filter((chunk) => chunk.length));
     // 3. Whether there is a dummy prefix in it, in front or at the end.
     const hasPrefix = (options.prefix ?? 'model') === 'model' ? model.hasPrefix : options.prefix === 'on';
     const [from, to] = [tokens[0]?.at ?? 0, (tokens.at(-1)?.at ?? 0) + 1];
@@ -432,9 +433,9 @@
     const symbols = chunks.flat();
     const answer = replayed(model, chunks.map((chunk) => [...chunk]));
     const { walls, steps } = answer;
-    const sizes = symbols.map((symbol) => plain(model, symbol.text).length);
+    const sizes = symbols.map((symbol) => withSpaces(model, symbol.text).length);
     const found = {
-      text: plain(model, joinedText(symbols)),
+      text: withSpaces(model, joinedText(symbols)),
       sizes: [...sizes],
       cuts: new Set(walls.map((at) => sum(sizes.slice(0, at)))),
       spans: [],
@@ -446,8 +447,8 @@
       const old = sizes.slice(step.begin, step.end);
       // (What becomes bytes has a byte for each; what is unknown, one piece for all.)
       const isUnknown = step.kind === 'unknown' && step.made.length !== sum(old);
-      const known = step.made.map((symbol) => (step.kind === 'unknown' ? 1 : plain(model, pack(symbol)).length));
-      const made = isUnknown ? [sum(old), ...step.made.slice(1).fill(0)] : known;
+      const own = step.made.map((symbol) => (step.kind === 'unknown' ? 1 : withSpaces(model, pack(symbol)).length));
+      const made = isUnknown ? [sum(old), ...step.made.slice(1).fill(0)] : own;
       sizes.splice(step.begin, old.length, ...made);
       found.spans.push([first, first + sum(old)]);
       for (const place of borders(old, first)) {
@@ -459,6 +460,7 @@
     return { model, chunks, symbols, ...answer, ...found };
   };
 
+  // The name of a side's model, and a piece, for `sentence`.
   const nameOf = ({ model }) => [{ name: model.name }];
   const piece = (text) => [unpack(text)];
 
@@ -468,21 +470,23 @@
     const at = ends.findIndex((end) => place < end);
     return at >= 0 && place > ends[at] - sizes[at] ? symbols[at] : null;
   };
-  // Those that meet at a place.
+  // The two symbols, of those that a side begins with, that meet at a place.
   const symbolsBeside = ({ symbols, sizes }, place) => {
     const at = borders(sizes).indexOf(place);
     return at < 0 ? [] : [symbols[at], symbols[at + 1]];
   };
   const isUserDefined = (symbol) => symbol !== null && !symbol.merges && symbol.id === undefined;
 
-  // Why a place is a border in the end for `kept`, where `lost` has none. `order` is how early in the whole process the
-  // two part: in the text, in its cuts, or by which merge.
+  // Why a place is a border in the end for the side `kept`, but not for `lost`. `order` says how early the two sides
+  // part: before anything merges (0 or 1), where a character has no piece (2), or by a merge (3), which is the step
+  // `number` of `lost`.
   const reasonAt = (kept, lost, place, shift) => {
     const [K, L] = [nameOf(kept), nameOf(lost)];
     const there = place + shift; // the same place for `lost`
     const around = symbolAround(lost, there);
     const number = lost.gone.get(there);
-    const [step, own] = [lost.steps[number], kept.steps[kept.borders.get(place)]];
+    const step = lost.steps[number]; // which took the border away
+    const own = kept.steps[kept.borders.get(place)]; // which made it
     const made = (order, parts, marks = []) => ({ order, number: number ?? -1, parts, marks: new Map(marks) });
     // 1. Before anything merges.
     if (kept.cuts.has(place)) return made(0, patternSays(kept, L, place));
@@ -514,7 +518,7 @@
   };
 
   // The id that a piece of one model has in another, if merging can make it there; null if there is none.
-  const pieceOf = (model, from, bytes) => piecesOf(model).mergeable(owned(model, plain(from, pack(bytes))));
+  const pieceOf = (model, from, bytes) => piecesOf(model).mergeable(asModelWrites(model, withSpaces(from, pack(bytes))));
 
   const patternSays = (kept, other, place) => {
     const decoded = (text) => Array.from(cpbpe.text(unpack(text)));
@@ -554,19 +558,18 @@
 
   // Where two normalized texts differ: a sentence.
   const normalizersSay = (sides, texts) => {
-    const parts = (text) => Array.from(graphemes.segment(cpbpe.text(unpack(text))), ({ segment }) => segment);
+    const parts = (text) => Array.from(cpbpe.segmenter.segment(cpbpe.text(unpack(text))), ({ segment }) => segment);
     const [one, other] = texts.map(parts);
     while (one.length && other.length && one[0] === other[0]) [one, other].forEach((some) => some.shift());
     while (one.length && other.length && one.at(-1) === other.at(-1)) [one, other].forEach((some) => some.pop());
     const [first, second] = [one, other].map((some) => some.join(''));
-    const code = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
-    const seen = (text) => [cpbpe.utf8(text), text.length < 4 ? ` (${Array.from(text, code).join(' ')})` : ''];
+    const codes = (text) => Array.from(text, cpbpe.codePoint).join(' ');
+    const seen = (text) => [cpbpe.utf8(text), text.length < 4 ? ` (${codes(text)})` : ''];
     const [A, B] = sides.map(nameOf);
     if (!first) return sentence`Their normalizers differ: ${A} leaves out ${seen(second)}, and ${B} keeps it.`;
     if (!second) return sentence`Their normalizers differ: ${B} leaves out ${seen(first)}, and ${A} keeps it.`;
     return sentence`Their normalizers differ: ${A} sees ${seen(first)}, and ${B} sees ${seen(second)}.`;
   };
-  const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
   // What first makes two sides cut their text differently: a sentence, and the number of the step that shows it for each
   // side that has one; null if they cut it alike.
@@ -581,9 +584,10 @@
       return said(sentence`${A} takes ${[cpbpe.utf8(token)]} as a special token; for ${B} it is text.`);
     }
     if (!sides.every((side) => side.isExact)) return said(['What happens here depends on the text around it.']);
-    const has = (where, edge) => sides.map((side, at) => side[where] && edge(side.text) && !edge(sides[1 - at].text));
-    const fronts = has('hasFront', (text) => text.startsWith(' '));
-    const backs = has('hasBack', (text) => text.endsWith(' '));
+    // (Whether each side alone has a space there, which is its dummy prefix.)
+    const alone = (where, edge) => sides.map((side, at) => side[where] && edge(side.text) && !edge(sides[1 - at].text));
+    const fronts = alone('hasFront', (text) => text.startsWith(' '));
+    const backs = alone('hasBack', (text) => text.endsWith(' '));
     const texts = sides.map(({ text }, at) => text.slice(fronts[at] ? 1 : 0, backs[at] ? -1 : undefined));
     if (texts[0] !== texts[1]) return said(normalizersSay(sides, texts));
     // 2. Where one has a border that the other has not.

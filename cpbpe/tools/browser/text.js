@@ -25,28 +25,26 @@ view.count = (number, noun) => `${view.number(number)} ${noun}${number === 1 ? '
 const SIGNS = { ' ': '␣', '\n': '⏎', '\r': '␍', '\t': '⇥' };
 
 // (Test single characters only: with a `$`, Chromium 156 does not find characters above U+FFFF.)
-const PICTURE = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u;
-const SPECIAL = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
+const EMOJI = /[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]/u;
+const INVISIBLE = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
 
-view.codePoint = (character) =>
-  'U+' + character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
 
-// The bytes of a token, as two hexadecimal digits each.
+// Bytes, as two hexadecimal digits each.
 view.hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(' ');
 
-// Whether a character is drawn by a substitute, and not itself.
+// Whether something else is drawn instead of a character, which could not be seen.
 const isHidden = (characters, place) => {
   const [character, before] = [characters[place], characters[place - 1]];
-  if (!SPECIAL.test(character)) return false;
-  if (character === '\u200d') return !(before && PICTURE.test(before) && place + 1 < characters.length); // a family
+  if (!INVISIBLE.test(character)) return false;
+  if (character === '\u200d') return !(before && EMOJI.test(before) && place + 1 < characters.length); // a family
   return !(/[\u{e0020}-\u{e007f}]/u.test(character) && before); // a part of a flag
 };
 
-// Append a text with marks for invisible characters. Spaces and tabs stay in the text, so that lines break, text
-// runs in its own direction, and copying gives the text itself. Controls of the direction have no effect here.
-// `breaks`: newlines break lines. `spaces`: 'all' are marked, those at an edge or beside another ('some'), or none.
+// Append a text with marks for invisible characters. Spaces and tabs stay in the text, so that lines break, and copying
+// gives the text itself. Characters that control the direction of text are drawn, and have no effect. `breaks`: whether
+// newlines break lines. `spaces`: whether 'all' are marked, 'some' (at an edge or beside another), or 'none'.
 view.append = (parent, text, breaks = true, spaces = 'all') => {
-  if (!SPECIAL.test(text) || (spaces === 'some' && /^ ?[!-~]+( [!-~]+)*$/.test(text))) {
+  if (!INVISIBLE.test(text) || (spaces === 'some' && /^ ?[!-~]+( [!-~]+)*$/.test(text))) {
     parent.append(text);
     return;
   }
@@ -69,7 +67,7 @@ view.append = (parent, text, breaks = true, spaces = 'all') => {
     if (character === ' ') parent.append(view.element('span', 'space', null, ' '));
     else if (character === '\t') parent.append(view.element('span', 'tab', null, '\t'));
     else if (SIGNS[character]) parent.append(view.element('span', 'sign', null, SIGNS[character]));
-    else parent.append(view.element('span', 'sign framed', null, view.codePoint(character)));
+    else parent.append(view.element('span', 'sign framed', null, cpbpe.codePoint(character)));
     if (character === '\n' && breaks) parent.append(document.createElement('br'));
   });
   flush();
@@ -80,7 +78,7 @@ view.drawn = (text, space = SIGNS[' ']) => {
   const characters = Array.from(text);
   const drawn = (character, place) => {
     if (character === ' ') return space;
-    return isHidden(characters, place) ? (SIGNS[character] ?? `‹${view.codePoint(character)}›`) : character;
+    return isHidden(characters, place) ? (SIGNS[character] ?? `‹${cpbpe.codePoint(character)}›`) : character;
   };
   return characters.map(drawn).join('');
 };
@@ -97,14 +95,14 @@ view.spoken = (text) =>
   Array.from(text, (character) => {
     if (character === ' ') return text.length === 1 ? 'space' : ' ';
     if (character === '\n') return ' newline ';
-    return SPECIAL.test(character) ? ` ${view.codePoint(character)} ` : character;
+    return INVISIBLE.test(character) ? ` ${cpbpe.codePoint(character)} ` : character;
   }).join('').trim() || 'empty';
 
 // Whether a piece is drawn as its bytes: a byte, or a part of a character.
 view.isBytes = (model, id) => model.typeOf(id) === 'BYTE' || model.textOf(id).includes('\ufffd');
 
 // A piece of a model as text for screen readers.
-view.named = (model, id) => {
+view.spokenPiece = (model, id) => {
   const text = model.textOf(id);
   return text.includes('\ufffd') ? `bytes ${view.hex(model.bytesOf(id))}` : view.spoken(text);
 };
@@ -143,7 +141,7 @@ view.tool = (id, draw) => view.tools.set(id, draw);
 
 view.data = JSON.parse(view.by('data').textContent);
 
-// The bytes of what is compressed, in base64.
+// Decompress what `_packed` in `cpbpe/tools/page.py` has compressed, to bytes.
 view.unpacked = async (base64) => {
   const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));

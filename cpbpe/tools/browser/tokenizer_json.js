@@ -3,7 +3,7 @@
 // characters as those of Llama 2, Mistral and Gemma. `formats.js` says what is accepted.
 
 {
-  const { between, member, parsed, shown, typed, unknown, valid, written, wrong } = cpbpe.formats;
+  const { between, kindOf, member, parsed, shown, typed, unknown, valid, written, wrong } = cpbpe.formats;
   const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6;
   const SPACE = '▁';
   const HIDDEN = '\0'; // the first character of the names of tokens that must not be found in texts
@@ -54,7 +54,7 @@
   };
 
   // The merges of a file: each with its two tokens and what they become, and a `rank` for `merged`. (Of equal ones the
-  // last counts.)
+  // last counts.) `splits`: texts are cut before each space, so merges across that place never happen.
   const checkedMerges = (merges, vocab, splits) => {
     const list = [];
     const ranks = new Map(); // by the left token, and then by the right one
@@ -99,8 +99,8 @@
 
   // --- What cuts texts ----------------------------------------------------------------------------------------------
 
-  // The published patterns by their form in files, where `$` and some possessive repeats mean something else. All of them
-  // match every character of a text.
+  // The published patterns by their form in files, where `$` and some possessive repeats mean something else. Each of
+  // them matches every character of a text.
   const OF_FILES = new Map([
     ["'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", cpbpe.PATTERNS.gpt2],
     ...Object.values(cpbpe.PATTERNS).map((pattern) => [
@@ -118,8 +118,9 @@
   const GROUP = /\(\?(?:[:>]|i:|(<?[=!]))/yu;
   const REPEAT = /[*+?][?+]?|\{(?:0|[1-9]\d{0,2})(?:,(?:[1-9]\d{0,2})?)?\}(?![?+])/yu;
 
-  // Whether a pattern of a file (of Oniguruma) is known to mean the same here, as it is. It must also match something.
-  const isSame = (pattern) => {
+  // Whether a pattern of a file, which is one of Oniguruma, is known to mean the same in the core. It must not match an
+  // empty text.
+  const isPortable = (pattern) => {
     let at = 0;
     const take = (expression) => {
       expression.lastIndex = at;
@@ -127,14 +128,14 @@
       if (found) at = expression.lastIndex;
       return found;
     };
-    // Read up to the end of a group, or to what is not known, and return whether it can match nothing.
+    // Read up to the end of a group, or to what is not known, and return whether this can match an empty text.
     const canBeEmpty = (depth) => {
-      let any = false;
-      let all = true;
+      let before = false; // whether a branch before this one can
+      let branch = true; // whether this one can, so far
       for (;;) {
         if (take(/\|/yu)) {
-          any ||= all;
-          all = true;
+          before ||= branch;
+          branch = true;
           continue;
         }
         const group = depth < 30 && take(GROUP);
@@ -142,9 +143,9 @@
         if (group) {
           empty = canBeEmpty(depth + 1) || group[1] !== undefined;
           if (!take(/\)/yu)) return true;
-        } else if (!take(PART)) return any || all;
+        } else if (!take(PART)) return before || branch;
         if (!group?.[1]) empty ||= /^(?:[*?]|\{0)/.test(take(REPEAT)?.[0] ?? '');
-        all &&= empty;
+        branch &&= empty;
       }
     };
     return !canBeEmpty(0) && at === pattern.length;
@@ -152,6 +153,7 @@
 
   const escaped = (text) => text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
   const NUMBERS = '\\p{N}𑷠-𑷩𖿴-𖿶'; // what Digits takes for numbers
+  // The pattern that cuts a text as a step of a pre-tokenizer does.
   const STEPS = {
     Digits: (step) => `[${NUMBERS}]${member(step, 'individual_digits', 'flag', 'Digits', false) ? '' : '+'}`,
     Split: (step) => {
@@ -168,14 +170,14 @@
         unknown(`its pre-tokenizer splits at ${shown(text)} with the behavior ${shown(behavior)}`);
       }
       if (kind === 'String') return escaped(text);
-      if (!isWhole && !isSame(text)) unknown(`its pre-tokenizer has the pattern ${shown(text)}`);
+      if (!isWhole && !isPortable(text)) unknown(`its pre-tokenizer has the pattern ${shown(text)}`);
       return OF_FILES.get(text) ?? text;
     },
   };
 
   // --- What all models have -----------------------------------------------------------------------------------------
 
-  const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  const isObject = (value) => kindOf(value) === 'object';
   const typeOf = (step, where) => member(typed(step, 'object', where), 'type', 'text', where);
   const namesOf = (steps) => steps.map((step) => step.type).join(', ') || 'none';
   // The steps of a sequence, even if nested; a single step as a list.
@@ -184,6 +186,7 @@
     if (typeOf(step, where) !== 'Sequence') return [step];
     return member(step, inner, 'list', where).flatMap((one) => typeOf(one, where) && stepsOf(one, inner, where));
   };
+  // The parts of a file that are steps, and where each has the steps of a sequence.
   const PLACES = {
     normalizer: 'normalizers',
     pre_tokenizer: 'pretokenizers',
@@ -191,6 +194,7 @@
     post_processor: 'processors',
   };
 
+  // The members of a model, and their types.
   const MEMBERS = {
     type: 'text',
     continuing_subword_prefix: 'text',
@@ -212,7 +216,7 @@
     for (const name of ['continuing_subword_prefix', 'end_of_word_suffix']) {
       if (model[name]) wrong(`model.${name} is ${shown(model[name])}, and pieces of cpbpe have none`);
     }
-    const dropout = model.dropout?.['']?.[0] ?? model.dropout ?? 0;
+    const dropout = model.dropout?.['']?.[0] ?? model.dropout ?? 0; // (`parsed` says how it reads fractions)
     if (dropout !== 0) unknown(`model.dropout is ${shown(dropout)}: it skips merges at random`);
     // 2. The tokens.
     const vocab = new Map(Object.entries(member(model, 'vocab', 'object', 'model')));
@@ -238,7 +242,7 @@
   };
 
   // The added tokens: their ids are those in the vocabulary, or come after all others.
-  const listed = (given, vocab) => {
+  const addedTokens = (given, vocab) => {
     const ids = new Map();
     return typed(given ?? [], 'list', 'added_tokens').map((token, place) => {
       const where = `added_tokens[${place}]`;
@@ -292,7 +296,8 @@
     if (place !== 1 || ends.some((end) => end.length > 1)) cannot();
     return ends.map(([name]) => name ?? '');
   };
-  const asked = ([first, last]) => [...(first ? [['add_bos', true]] : []), ...(last ? [['add_eos', true]] : [])];
+  // The options of encoding that put these tokens there.
+  const endOptions = ([first, last]) => [...(first ? [['add_bos', true]] : []), ...(last ? [['add_eos', true]] : [])];
 
   const SPECIAL_NOTE = 'Its added tokens are special tokens here: texts yield them only where this is switched on.';
 
@@ -326,7 +331,7 @@
     const used = new Set(pairs.list.flat());
     const special = new Map();
     const flags = new Map();
-    for (const { where, token, text, id } of listed(given, vocab)) {
+    for (const { where, token, text, id } of addedTokens(given, vocab)) {
       special.set(text, id);
       const own = flagsOf(token, steps.normalizer.length > 0, where);
       if (own.length) flags.set(text, own);
@@ -382,7 +387,7 @@
       pieces: pieces.map(([text, type], id) => [text, type === NORMAL ? scores.get(texts.get(id)) : 0, type]),
       names: namesFrom('<unk>', special, ends),
       added: above.map(([id, token]) => [token, id]),
-      options: asked(ends),
+      options: endOptions(ends),
       tokens: flags,
       prefix,
       patterns,
@@ -441,10 +446,9 @@
     return { escapes, prefix: 'unless space', splits, isFirst: scheme === 'first' };
   };
 
-  const hex = (byte) => byte.toString(16).toUpperCase().padStart(2, '0');
-  const BYTES = new Map(between(0, 255).map((byte) => [`<0x${hex(byte)}>`, byte]));
+  const BYTES = new Map(between(0, 255).map((byte) => [cpbpe.byteName(byte), byte])); // by their names
 
-  // Whether a text can hold one of `texts` such that one of `others` takes a part of it, or lies within it.
+  // Whether one of `others` can lie within one of `texts`, or begin within it.
   const mayOverlap = (texts, others) => {
     const begins = new Set([...others].flatMap((one) => Array.from(one, (_, at) => one.slice(0, at + 1))));
     return [...texts].some((text) => {
@@ -455,6 +459,7 @@
       return false;
     });
   };
+  // Whether tokens with flags and those without can take text from each other.
   const overlap = (given) => {
     const [flagged, plain] = [new Set(), new Set()];
     let strips = false;
@@ -470,9 +475,9 @@
   // The added tokens, and which tokens become pieces (`read_added` in `cpbpe/model/formats/tokenizer_json/added.py`).
   const readAdded = (given, vocab, { prefix, normalizes }, unk, made) => {
     const [control, userDefined, special, flags, ids] = [new Set(), new Set(), new Set(), new Map(), new Map()];
-    const tokens = listed(given, vocab);
+    const tokens = addedTokens(given, vocab);
     const mayBeUserDefined = !prefix && !overlap(tokens);
-    let kind = null; // whether the USER_DEFINED ones are looked for in normalized text
+    let areNormalized = null; // whether the USER_DEFINED ones are looked for in normalized text
     for (const { where, token, text, id } of tokens) {
       ids.set(text, id);
       if (member(token, 'special', 'flag', where, false)) special.add(text);
@@ -480,8 +485,8 @@
       const isPlain = own[0] === 'plain' && own.every((flag) => ['plain', 'late', 'normalized'].includes(flag));
       if (isPlain && mayBeUserDefined && !/[ ▁]/.test(text)) {
         const normalized = member(token, 'normalized', 'flag', where, false);
-        kind ??= normalized;
-        if (normalized === kind) {
+        areNormalized ??= normalized;
+        if (normalized === areNormalized) {
           userDefined.add(text);
           continue;
         }
@@ -490,7 +495,7 @@
       if (!isMade) control.add(text);
       if (own.length || isMade) flags.set(text, own);
     }
-    if (kind === false && [...flags.values()].flat().some((flag) => ['late', 'normalized'].includes(flag))) {
+    if (areNormalized === false && [...flags.values()].flat().some((flag) => ['late', 'normalized'].includes(flag))) {
       for (const text of userDefined) flags.set(text, ['plain']);
     }
     control.delete(unk);
@@ -539,7 +544,7 @@
     if (unk !== null && !vocab.has(unk)) wrong(`model.unk_token is ${shown(unk)}, which is no token`);
     if (unk === null && !fallback) unknown('model.unk_token is missing, so unknown characters are left out');
     if (unk !== null && isCharacter(unk)) unknown('its unknown token is a character, which texts may hold');
-    // 2. The pieces: texts and types.
+    // 2. The pieces: texts and types. (One-character tokens stand for the BYTE pieces that a vocabulary lacks.)
     const missing = [...BYTES].filter(([token, byte]) => byte < 0x80 && !vocab.has(token));
     const isNamed = missing.every(([, byte]) => vocab.has(String.fromCharCode(byte)));
     const bytes = new Map(isNamed ? missing.map(([token, byte]) => [String.fromCharCode(byte), token]) : []);
@@ -601,7 +606,7 @@
       names: namesFrom(textOf(unk ?? '<unk>'), control, ends.map(textOf)),
       added: added.beyond,
       options: [
-        ...asked(ends),
+        ...endOptions(ends),
         ...(isFirst ? [['prefix_after_special', false]] : []),
         ...(prefix ? [['keep_space_after_special', true]] : []),
       ],

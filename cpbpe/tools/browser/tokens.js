@@ -5,7 +5,18 @@
 const BLOCK = 100; // tokens, after which a block ends at the next line break
 const MOST = 300; // tokens, after which it ends even without one
 const LINE = 30; // pixels; the guessed height of a line
-const AROUND = '400px';
+const AROUND = '400px'; // blocks that are this near the visible part have elements
+
+// The first of `count` numbers that is past a place. (All after it are past it, too.)
+const firstPast = (count, isPast) => {
+  let [low, high] = [0, count];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isPast(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+};
 
 view.Panel = class {
   constructor(parent, events) {
@@ -26,14 +37,15 @@ view.Panel = class {
     this.section = view.element('section', 'panel', null, ...parts);
     parent.append(this.section);
     this.blocks = [];
-    // (The sizes are noted when they change: asking for them would lay out the page, and a long text takes a while.)
+    // (Sizes are kept, and updated when they change: asking for them makes the browser lay out the page, which takes a
+    // while with a long text.)
     Object.assign(this, { width: this.list.clientWidth || 600, height: this.list.clientHeight || 600, top: 0 });
     new ResizeObserver(([{ contentRect }]) => {
       this.width = contentRect.width;
       this.height = Math.max(contentRect.height, 100);
     }).observe(this.list);
-    this.current = 0;
-    this.followed = -1; // where the list was scrolled to because another was
+    this.current = 0; // the token that Tab leads to
+    this.followed = -1; // where the list was scrolled to because another one was
     this.observer = new IntersectionObserver((entries) => this.see(entries), {
       root: this.list,
       rootMargin: AROUND,
@@ -87,7 +99,7 @@ view.Panel = class {
     for (const block of this.blocks) this.observer.observe(block.element);
   }
 
-  // The models that the column can show, and whether it can go.
+  // Offer these models to choose from, and to remove the column if it is one of several.
   offer(models, isOneOfSeveral) {
     const names = models.map((model, at) => view.element('option', '', { value: at }, model.name));
     this.select.replaceChildren(...names);
@@ -105,18 +117,19 @@ view.Panel = class {
     return places ? this.text.slice(places[begin], places[end]) : this.text.slice(begin, end);
   }
 
+  // Divide the tokens into blocks, whose heights are guessed.
   divide() {
     const { ids, begins, ends } = this.answer;
-    const columns = Math.max(20, this.width / 10);
-    const newline = this.mode === 'text';
+    const columns = Math.max(20, this.width / 10); // of characters
+    const isText = this.mode === 'text';
     let first = 0;
     for (let at = 0; at < ids.length; at += 1) {
       const size = at + 1 - first;
-      const last = at + 1 === ids.length;
-      if (!last && (this.answer.joined.has(at + 1) || size < BLOCK)) continue;
-      if (!last && size < MOST && !(newline && this.slice(begins[at], ends[at]).endsWith('\n'))) continue;
-      const height = LINE * Math.ceil(newline ? this.lines(begins[first], ends[at], columns) : (size * 6) / columns);
-      const element = view.element('div', last ? 'block' : 'block more', { dir: 'auto' });
+      const isLast = at + 1 === ids.length;
+      if (!isLast && (this.answer.joined.has(at + 1) || size < BLOCK)) continue;
+      if (!isLast && size < MOST && !(isText && this.slice(begins[at], ends[at]).endsWith('\n'))) continue;
+      const height = LINE * Math.ceil(isText ? this.lines(begins[first], ends[at], columns) : (size * 6) / columns);
+      const element = view.element('div', 'block', { dir: 'auto' });
       element.style.height = `${height}px`;
       const block = { first, end: at + 1, element, height, filled: false };
       element.block = block;
@@ -139,6 +152,7 @@ view.Panel = class {
     return lines;
   }
 
+  // Blocks have come near the visible part, or gone away from it.
   see(entries) {
     for (const { target, isIntersecting } of entries) {
       if (isIntersecting) this.fill(target.block);
@@ -164,6 +178,7 @@ view.Panel = class {
       nodes.push(...(end - at === 1 || this.mode !== 'text' ? this.tokens(at, end) : [this.group(at, end)]));
       const { begins, ends } = this.answer;
       const isBreak = this.mode === 'text' && this.slice(begins[at], ends[end - 1]).endsWith('\n');
+      // (Groups and chips have no line breaks in them.)
       if (isBreak && !nodes[nodes.length - 1].querySelector('br')) nodes.push(document.createElement('br'));
       at = end;
     }
@@ -177,7 +192,7 @@ view.Panel = class {
     const text = view.element('span', 'whole');
     view.append(text, this.slice(begins[first], ends[end - 1]), false);
     const group = view.element('span', 'group', null, text);
-    for (let at = first; at < end; at += 1) group.append(this.token(at, true));
+    for (let at = first; at < end; at += 1) group.append(this.token(at, true)); // (their pieces: the text stands there)
     return group;
   }
 
@@ -187,7 +202,7 @@ view.Panel = class {
     return nodes;
   }
 
-  token(at, inside) {
+  token(at, isInGroup) {
     const { ids, begins, ends, special } = this.answer;
     const id = ids[at];
     const piece = this.model.textOf(id);
@@ -198,33 +213,31 @@ view.Panel = class {
       role: 'button',
       tabindex: at === this.current ? '0' : '-1',
       'data-at': at,
-      'aria-label': `${view.named(this.model, id)}, id ${id}${differs ? ', cut differently' : ''}`,
+      'aria-label': `${view.spokenPiece(this.model, id)}, id ${id}${differs ? ', cut differently' : ''}`,
     });
+    const isPiece = isInGroup || this.mode === 'pieces'; // not the text that it stands for
+    const isBytes = isPiece ? view.isBytes(this.model, id) : this.model.typeOf(id) === 'BYTE';
     if (this.mode === 'ids') made.append(String(id));
-    else if (inside || this.mode === 'pieces' ? view.isBytes(this.model, id) : this.model.typeOf(id) === 'BYTE') {
+    else if (isBytes) {
       made.classList.add('bytes');
       made.append(view.hex(this.model.outputOf(id)));
-    } else if (this.mode === 'pieces' || inside || !text) {
-      if (!text || inside) made.classList.add('chip');
+    } else if (isPiece || !text) {
+      if (!text || isInGroup) made.classList.add('chip');
       made.append(view.piece(piece));
     } else view.append(made, text, true, 'some');
     return made;
   }
 
+  // Whether a part of the text is in a span that models cut differently.
   differs(begin, end) {
     const spans = this.differing;
-    let low = 0;
-    let high = spans.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (spans[middle][1] <= begin) low = middle + 1;
-      else high = middle;
-    }
-    return low < spans.length && spans[low][0] < Math.max(end, begin + 1);
+    const at = firstPast(spans.length, (one) => spans[one][1] > begin);
+    return at < spans.length && spans[at][0] < Math.max(end, begin + 1);
   }
 
   // --- The token under the pointer ---------------------------------------------------------------------------------
 
+  // The token that an event is about; null if there is none.
   at(event) {
     const token = event.target.closest('.token');
     return token && this.list.contains(token) ? Number(token.dataset.at) : null;
@@ -237,7 +250,7 @@ view.Panel = class {
     this.events.point(this, at);
   }
 
-  // What is copied of ids is a list of numbers, of all that is selected.
+  // Ids are copied as a list: `1, 2, 3`. (Blocks that are not shown have no elements, but their ids are copied, too.)
   copy(event) {
     if (this.mode !== 'ids') return;
     const selection = getSelection();
@@ -250,7 +263,7 @@ view.Panel = class {
 
   // --- Scrolling together ------------------------------------------------------------------------------------------
 
-  // The list was scrolled: say to which place of the text, unless it only followed another.
+  // The list was scrolled. Say to which place of the text, unless the list only followed another one.
   scrolled() {
     const top = this.list.scrollTop;
     this.top = top;
@@ -274,6 +287,7 @@ view.Panel = class {
     this.followed = this.list.scrollTop;
   }
 
+  // Let Tab lead to a token, instead of the current one.
   stand(at) {
     this.element(this.current)?.setAttribute('tabindex', '-1');
     this.current = at;
@@ -292,7 +306,7 @@ view.Panel = class {
     const goal = {
       ArrowRight: at + (rightToLeft ? -1 : 1),
       ArrowLeft: at + (rightToLeft ? 1 : -1),
-      ArrowDown: at + 10,
+      ArrowDown: at + 10, // (about a line)
       ArrowUp: at - 10,
       Home: 0,
       End: last,
@@ -314,19 +328,13 @@ view.Panel = class {
     this.element(at)?.focus();
   }
 
-  // Mark the tokens of a span when the pointer is on the other model's token there.
+  // Mark the tokens of a span, at whose place the pointer is on a token of another model.
   mark(begin, end) {
     for (const marked of this.list.querySelectorAll('.linked')) marked.classList.remove('linked');
     if (begin === end || !this.answer || this.answer.error) return;
     const { begins, ends } = this.answer;
-    let low = 0;
-    let high = begins.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (ends[middle] <= begin) low = middle + 1;
-      else high = middle;
-    }
-    for (let at = low; at < begins.length && begins[at] < end && at < low + 100; at += 1) {
+    const first = firstPast(begins.length, (one) => ends[one] > begin);
+    for (let at = first; at < begins.length && begins[at] < end && at < first + 100; at += 1) {
       this.element(at)?.classList.add('linked');
     }
   }

@@ -1,6 +1,6 @@
 'use strict';
-// Training: what the core is asked, and what is made of its answer: a model of any size, with the bytes that
-// `cpbpe.train` writes, and how it came about. Nothing here knows the page.
+// Training: the question to the core, and what its answer says: a model of any size, as `cpbpe.train` writes it, byte
+// for byte, and how it was learned. Nothing here knows the page.
 
 {
   const [PIECES, TRAINER, NORMALIZER, BYTE_LEVEL] = [1, 2, 3, 41703]; // the fields of a .model file
@@ -10,8 +10,8 @@
 
   // --- Options -------------------------------------------------------------------------------------------------------
 
-  // The options that a model file records: in which message, as which field, and the value that is not written, because
-  // it is sentencepiece's default. The vocabulary size is always written.
+  // The options that a model file records: in which message, as which field, and which value is not written, because it
+  // is sentencepiece's default. The vocabulary size is always written.
   const RECORDED = {
     vocab_size: [TRAINER, 4, null],
     character_coverage: [TRAINER, 10, 0.9995],
@@ -25,7 +25,7 @@
   };
   const NO_LIMIT = 2 ** 30; // what a file records of a sentence length of 0
 
-  // The fields of a message, with the options that it records.
+  // The fields of a message, with these options put into it. `place`: which message it is.
   const recording = (message, place, options) => {
     const kept = new Map(fields(message).map(({ number, all }) => [number, all]));
     for (const [name, [where, number, usual]] of Object.entries(RECORDED)) {
@@ -39,8 +39,8 @@
     return [...kept].sort(([one], [other]) => one - other).map(([, all]) => all);
   };
 
-  // What does not come from the text: the pieces and the settings of a model, from the file of one that has learned
-  // nothing. `cpbpe/tools/page.py` makes these files.
+  // What does not depend on the text: pieces and settings, from the file of a model that has learned nothing.
+  // (`cpbpe/tools/page.py` makes these files.)
   const readBase = (file, options) => {
     const all = fields(file);
     const byteLevel = all.find(({ number }) => number === BYTE_LEVEL)?.value;
@@ -68,6 +68,7 @@
       const merges = Math.max(0, options.vocab_size - pieces.length);
       return { name: 'train_bytes', given, values: [merges, MOST_BYTES, options.ties === 'minbpe'] };
     }
+    // The flags of `train` in core/wasm/src/train.rs, in its order.
     const flags = [
       true, true, options.split_digits, options.split_by_whitespace, false, options.allow_whitespace_only_pieces,
       options.add_dummy_prefix, options.remove_extra_whitespaces,
@@ -76,13 +77,13 @@
     return { name: 'train', given, values: [flags, size, pieces.length, coverage, LONGEST_PIECE, longest] };
   };
   const MOST_BYTES = 7999; // no model can hold a longer piece
-  const LONGEST_PIECE = 16;
+  const LONGEST_PIECE = 16; // characters
 
   // --- What was learned ----------------------------------------------------------------------------------------------
 
   const LONGER = ' Raise the longest line, or set it to 0 for no limit.';
   const SKIPPED = ['empty', 'too long', 'with U+2585, which is reserved', 'blank'];
-  const some = (count, one, more = `${one}s`) => `${count.toLocaleString('en')} ${count === 1 ? one : more}`;
+  const counted = (count, one, more = `${one}s`) => `${count.toLocaleString('en')} ${count === 1 ? one : more}`;
 
   // The result of a training, of which every size is a model: pieces are learned one after the other.
   cpbpe.Trained = class {
@@ -129,7 +130,7 @@
         ? this.dropped.reduce((sum, { text, count }) => sum + count * (cpbpe.utf8(text).length - 1), 0) : 0;
     }
 
-    // The size of the smallest model, which has no merges; and of the one with so many.
+    // How many pieces the smallest model has, which has no merges; and one with this many merges.
     get least() {
       return this.base.pieces.length + this.characters.length;
     }
@@ -138,11 +139,11 @@
     }
 
     // The text of a symbol, in bytes.
-    textOf(symbol) {
+    bytesOf(symbol) {
       return symbol < this.singles.length ? this.singles[symbol] : this.pieces[symbol - this.singles.length];
     }
 
-    // How many tokens the text has after so many merges, for each of its bytes.
+    // How many tokens the text has for each of its bytes, after this many merges.
     rate(merges) {
       return (this.symbols[merges] + this.extra) / this.textBytes;
     }
@@ -154,15 +155,15 @@
         if (this.base.isByteLevel || !this.sentences) return 'There is nothing to train on: the text is empty.';
         const left = this.skipped.filter(({ sentences }) => sentences);
         const reasons = left.map(({ reason, sentences }) => `${sentences} ${reason}`).join(', ');
-        const all = some(this.sentences, 'line was', 'lines were');
+        const all = counted(this.sentences, 'line was', 'lines were');
         return `There is nothing to train on: ${all} left out (${reasons}).${this.skipped[1].sentences ? LONGER : ''}`;
       }
       if (this.least <= wanted) return '';
       const special = this.base.pieces.filter(({ type }) => ![NORMAL, BYTE].includes(type)).length;
       const bytes = this.base.pieces.length - special;
-      const parts = [some(special, 'special piece')];
-      if (bytes) parts.push(some(bytes, 'byte'));
-      if (this.characters.length) parts.push(some(this.characters.length, 'character'));
+      const parts = [counted(special, 'special piece')];
+      if (bytes) parts.push(counted(bytes, 'byte'));
+      if (this.characters.length) parts.push(counted(this.characters.length, 'character'));
       const smaller = this.options.character_coverage > 0.98 && this.characters.length ? ', or a smaller coverage' : '';
       return `A vocabulary of ${wanted.toLocaleString('en')} is too small: this text with these options needs ` +
         `${this.least.toLocaleString('en')} at least, for ${parts.join(', ')}. Choose a larger size${smaller}.`;
@@ -173,43 +174,44 @@
       const found = [];
       if (this.size() < this.options.vocab_size) {
         const [wanted, least] = [this.options.vocab_size, this.least].map((size) => size.toLocaleString('en'));
-        found.push(`The text gives ${least} to ${some(this.size(), 'piece')} with these options, ` +
+        found.push(`The text gives ${least} to ${counted(this.size(), 'piece')} with these options, ` +
           `and ${wanted} were asked for. The largest vocabulary is shown; more text gives a larger one.`);
       }
       for (const { reason, sentences, bytes } of this.base.isByteLevel ? [] : this.skipped.slice(1)) {
         if (!sentences) continue;
         const share = (100 * bytes) / Math.max(1, this.bytes);
         const size = `${share < 1 ? share.toFixed(2) : Math.round(share)} % of the bytes`;
-        found.push(`${some(sentences, 'line was', 'lines were')} left out: ${reason} (${size}).` +
+        found.push(`${counted(sentences, 'line was', 'lines were')} left out: ${reason} (${size}).` +
           (reason === SKIPPED[1] ? LONGER : ''));
       }
       if (this.dropped.length) {
         const times = this.dropped.reduce((sum, { count }) => sum + count, 0);
         const first = this.dropped.slice(0, 20).map(({ text }) => text).join(' ');
         const what = this.options.byte_fallback ? 'bytes' : 'the unknown piece';
-        found.push(`The coverage leaves out ${some(this.dropped.length, 'character')}, seen ${some(times, 'time')}, ` +
+        const characters = counted(this.dropped.length, 'character');
+        found.push(`The coverage leaves out ${characters}, seen ${counted(times, 'time')}, ` +
           `which will be ${what}: ${first}${this.dropped.length > 20 ? ' …' : ''}`);
       }
       const empty = this.frequencies.reduce((sum, count) => sum + !count, 0);
       if (empty) {
-        found.push(`The last ${some(empty, 'merge')} joined pairs that the text no longer had, as in sentencepiece: ` +
-          'everything else was merged. A smaller vocabulary loses nothing.');
+        found.push(`The last ${counted(empty, 'merge')} joined pairs that the text no longer had, as in ` +
+          'sentencepiece: everything else was merged. A smaller vocabulary loses nothing.');
       }
       if (this.broken) {
-        const what = this.base.isByteLevel ? 'The text is' : some(this.broken, 'line is', 'lines are');
+        const what = this.base.isByteLevel ? 'The text is' : counted(this.broken, 'line is', 'lines are');
         found.push(`${what} not valid UTF-8: every invalid byte was trained on as U+FFFD.`);
       }
       const returns = this.characters.find(({ text }) => text === '\r')?.count ?? 0;
       if (returns * 2 > this.sentences) {
-        found.push(`The text has ${some(returns, 'carriage return')} (U+000D): lines that end in \\r\\n keep it.`);
+        found.push(`The text has ${counted(returns, 'carriage return')} (U+000D): lines that end in \\r\\n keep it.`);
       }
       return found;
     }
 
-    // The .model file of the model with so many merges: what `cpbpe.train` writes for a vocabulary of that size.
+    // The .model file of the model with this many merges: what `cpbpe.train` writes for a vocabulary of that size.
     file(merges = this.merges) {
       const { isByteLevel, pieces, others } = this.base;
-      // 1. Pieces: those of the base, in which what was learned follows the bytes, or else everything.
+      // 1. Pieces: those of the base, and what was learned: at their end, or in a byte-level model after the bytes.
       const learned = [...this.pieces.slice(0, merges), ...(isByteLevel ? [] : this.singles)];
       const last = isByteLevel ? pieces.findIndex(({ type }) => type === CONTROL) : pieces.length;
       const before = pieces.slice(0, last < 0 ? pieces.length : last);
@@ -232,12 +234,12 @@
 
     // --- A text at every size ----------------------------------------------------------------------------------------
 
-    // A text as units, which no merge divides: characters, or bytes. Each says after how many merges it is no longer
-    // the first of a token; Infinity if it always is. So the tokens of any size are found in one pass. `model` has all
+    // A text as units, which no merge divides: characters, or bytes. Each says until how many merges it begins a token
+    // (`until`; Infinity if it always does). So the tokens of a model of any size are found in one pass. `model` has all
     // merges.
     //
     // (This is exact. Merging takes the best pair again and again. Until it takes a merge that a smaller model does not
-    // have, both do the same, and then the smaller one is done. That is also why the highest merge so far counts.)
+    // have, both models do the same, and then the smaller one is done. So a unit counts the highest merge until then.)
     units(model, text) {
       const { ids, begins, ends } = model.encode(text);
       const characters = Array.from(text);

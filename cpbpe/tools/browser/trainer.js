@@ -1,14 +1,15 @@
 'use strict';
 // The tool that trains: its options, the growth of the vocabulary, merge by merge, and the model that comes of it. What
-// is computed is in train.js; the training itself runs in a worker, so that the page stays alive and it can be ended.
+// is computed is in train.js. The training itself runs in a worker, so that the page can still be used, and it can be
+// cancelled.
 
 {
   const SAMPLE = 2000; // characters that are shown as tokens
-  const LONG = 50000; // characters that are pasted; more are not put into the box
+  const LONG = 50000; // characters; a longer text that is pasted is not put into the box
   const LARGEST = 50000000; // bytes of a text to train on
   const RIVALS = 6; // pairs that are shown with the one that was merged
   const RECENT = 12; // merges that are listed
-  const ROWS = 300; // points of the curve
+  const POINTS = 300; // of the curve
 
   const TIES = {
     pieces: 'Of equally frequent pairs, the shorter text comes first, then the one with the smaller bytes.',
@@ -39,7 +40,7 @@
   };
 
   // A worker with a core of its own. `ask` gives the answers in the order of the questions.
-  const begun = () => {
+  const startWorker = () => {
     const engine = [...document.scripts].find((script) => script.dataset.name === 'engine.js').textContent;
     const address = URL.createObjectURL(new Blob([`${engine}\n(${serve})();`], { type: 'text/javascript' }));
     const worker = new Worker(address);
@@ -72,7 +73,7 @@
     by('corpus').replaceChildren('Trains on ', view.element('bdi', '', null, name), size);
   };
 
-  const take = (name, bytes) => {
+  const setCorpus = (name, bytes) => {
     state.corpus = { name, bytes };
     by('text').value = '';
     showCorpus();
@@ -84,7 +85,7 @@
     if (file.size > LARGEST) problem = `is too long: the page trains on at most ${view.number(LARGEST)} bytes.`;
     else if (bytes.subarray(0, 8192).includes(0)) problem = 'is not text, or it is UTF-16: convert it to UTF-8 first.';
     by('problem').textContent = problem && `${file.name} ${problem}`;
-    if (!problem) take(file.name, bytes);
+    if (!problem) setCorpus(file.name, bytes);
   };
 
   const optionsNow = () => {
@@ -122,7 +123,8 @@
     by('play').textContent = 'Play';
   };
 
-  const end = (message) => {
+  // End the training, and forget what was trained.
+  const reset = (message) => {
     stop();
     state.worker?.end();
     state.worker = null;
@@ -136,7 +138,7 @@
   };
 
   const train = async () => {
-    end('');
+    reset('');
     by('problem').textContent = wrongOption();
     if (by('problem').textContent) return;
     // 1. Ask.
@@ -144,7 +146,7 @@
     by('status').textContent = 'Training…';
     by('cancel').hidden = false;
     by('start').disabled = true;
-    const worker = begun();
+    const worker = startWorker();
     state.worker = worker;
     try {
       const base = await view.unpacked(view.data.training[isByteLevel() ? options.pattern : 'sentencepiece']);
@@ -158,7 +160,7 @@
       state.model = new cpbpe.Model(trained.file());
     } catch (error) {
       if (state.worker !== worker) return;
-      end('');
+      reset('');
       by('problem').textContent = error.message;
       return;
     }
@@ -207,22 +209,14 @@
   };
 
   // A symbol as a chip. Bytes that are no whole characters are written as numbers.
-  const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  const textOf = (bytes) => {
-    try {
-      return strict.decode(bytes);
-    } catch {
-      return null;
-    }
-  };
   const chip = (bytes) => {
-    const text = textOf(bytes);
+    const text = cpbpe.strictText(bytes);
     return text === null ? view.element('span', 'bytes', null, view.hex(bytes)) : view.piece(text, 'symbol');
   };
 
   // A pair that could have been merged, with a bar: how often it occurred, beside the one that was.
   const pairRow = (left, right, count, most) => {
-    const [one, other] = [left, right].map((symbol) => chip(state.trained.textOf(symbol)));
+    const [one, other] = [left, right].map((symbol) => chip(state.trained.bytesOf(symbol)));
     return view.element('li', '', null, view.element('span', '', null, one, ' + ', other),
       view.element('span', 'quiet', null, view.count(count, 'time')),
       view.element('progress', '', { max: most, value: count, 'aria-hidden': 'true' }));
@@ -244,13 +238,13 @@
     by('merge').replaceChildren();
     if (merges) {
       const [left, right] = [symbols[2 * merges - 2], symbols[2 * merges - 1]];
-      const [one, other, made] = [left, right, first + merges - 1].map((symbol) => chip(trained.textOf(symbol)));
+      const [one, other, made] = [left, right, first + merges - 1].map((symbol) => chip(trained.bytesOf(symbol)));
       const times = view.count(trained.frequencies[merges - 1], 'time');
       by('merge').append(`Merge ${view.number(merges)}: `, one, ' + ', other, ' → ', made, `, ${times}`);
     } else by('merge').append(`No merges yet: only ${isByteLevelModel() ? 'bytes' : 'characters'}.`);
     const recent = [];
     for (let at = merges - 1; at >= Math.max(0, merges - RECENT); at -= 1) {
-      recent.push(view.element('li', '', { value: at + 1 }, chip(trained.textOf(first + at)), ' ',
+      recent.push(view.element('li', '', { value: at + 1 }, chip(trained.bytesOf(first + at)), ' ',
         view.element('span', 'quiet', null, view.count(trained.frequencies[at], 'time'))));
     }
     by('recent').replaceChildren(...recent);
@@ -264,7 +258,7 @@
 
   const isByteLevelModel = () => state.trained.base.isByteLevel;
 
-  // What the last merge was chosen from. Only the last question counts.
+  // Ask what the last merge was chosen from. While the worker is busy, only the last question is kept.
   let asked = null;
   const askRivals = async (merges) => {
     const isBusy = asked !== null;
@@ -319,14 +313,14 @@
     by('count').textContent = `${view.count(tokens.length, 'token')} in ${state.sample}`;
     if (tokens.length === state.shown) return;
     state.shown = tokens.length;
-    // 2. The colour goes by the first unit of a token, so that a merge changes no colour but that of its right part.
+    // 2. The first unit of a token decides its colour, so that a merge changes only the colour of its right part.
     const nodes = [];
     let [at, before] = [0, -1];
     for (const parts of tokens) {
       let colour = at % 6;
       if (colour === before) colour = (colour + 1) % 6;
       const joined = cpbpe.join(parts);
-      const text = textOf(joined);
+      const text = cpbpe.strictText(joined);
       const node = view.element('span', `made c${colour}`);
       if (text === null) node.append(view.element('span', 'bytes', null, view.hex(joined)));
       else view.append(node, text, false, 'some');
@@ -341,6 +335,7 @@
   // --- The curve -----------------------------------------------------------------------------------------------------
 
   const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [480, 220, 44, 24, 12];
+  // Where the curve is after this many merges.
   const place = (merges) => {
     const { trained } = state;
     const x = LEFT + ((WIDTH - LEFT - 8) * merges) / Math.max(1, trained.merges);
@@ -357,8 +352,8 @@
 
   const drawCurve = () => {
     const { trained } = state;
-    const at = (row) => place(Math.round((trained.merges * row) / ROWS)).join();
-    const points = Array.from({ length: ROWS + 1 }, (_, row) => at(row));
+    const point = (number) => place(Math.round((trained.merges * number) / POINTS)).join();
+    const points = Array.from({ length: POINTS + 1 }, (_, number) => point(number));
     const text = (x, y, anchor, words) => shape('text', { x, y, 'text-anchor': anchor }, words);
     by('curve').replaceChildren(
       shape('path', { class: 'axis', d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - 8}` }),
@@ -380,13 +375,10 @@
 
   // --- The model -----------------------------------------------------------------------------------------------------
 
-  const name = () => `trained-${state.trained.size(step())}.model`;
+  const fileName = () => `trained-${state.trained.size(step())}.model`;
 
   const download = () => {
-    const file = new Blob([state.trained.file(step())], { type: 'application/octet-stream' });
-    const link = view.element('a', '', { href: URL.createObjectURL(file), download: name() });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    view.save(new Blob([state.trained.file(step())], { type: 'application/octet-stream' }), fileName());
   };
 
   // --- Start ---------------------------------------------------------------------------------------------------------
@@ -409,11 +401,11 @@
     const text = event.clipboardData.getData('text/plain').replace(/\r\n?/g, '\n');
     if (text.length < LONG) return;
     event.preventDefault();
-    take('the pasted text', cpbpe.utf8(text));
+    setCorpus('the pasted text', cpbpe.utf8(text));
   });
   on('open', 'click', () => by('file').click());
   on('file', 'change', () => by('file').files.length && openFile(by('file').files[0]));
-  // A file that is dropped here is a text to train on, whatever it is elsewhere.
+  // A file that is dropped here is a text to train on, even if the page would open it as a model.
   for (const [name, isOver] of [['dragover', true], ['dragleave', false], ['drop', false]]) {
     on('drop', name, (event) => {
       if (!event.dataTransfer.types.includes('Files')) return;
@@ -425,7 +417,7 @@
   }
   on('kind', 'change', showOptions);
   on('start', 'click', train);
-  on('cancel', 'click', () => end('Cancelled.'));
+  on('cancel', 'click', () => reset('Cancelled.'));
   on('step', 'input', () => {
     stop();
     draw();
@@ -437,8 +429,8 @@
   on('curve', 'pointermove', (event) => event.buttons && goToPointer(event));
   on('download', 'click', download);
   on('use', 'click', () => {
-    view.addModel(name(), state.trained.file(step()));
-    by('status').textContent = `${name()} is a column of the page.`;
+    view.addModel(fileName(), state.trained.file(step()));
+    by('status').textContent = `${fileName()} is a column of the page.`;
     view.flash(by('status').textContent);
   });
   showOptions();
