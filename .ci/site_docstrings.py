@@ -6,6 +6,7 @@ from typing import Any
 import griffe
 
 EXAMPLE = re.compile(r"(^>>> .*(?:\n(?!\s*$).*)*)", re.MULTILINE)
+"""An example up to the next empty line."""
 
 
 class Fenced(griffe.Extension):
@@ -15,4 +16,4 @@ class Fenced(griffe.Extension):
         """Put fences around each example."""
         if obj.docstring is not None:
             text = EXAMPLE.sub(r"```pycon\n\1\n```", obj.docstring.value)
-            obj.docstring.value = text.replace("\n```\n\n```pycon", "\n")
+            obj.docstring.value = text.replace("\n```\n\n```pycon", "\n")  # one block for neighbours

@@ -1,7 +1,7 @@
-"""What the site has beside docs/.
+"""What the site has besides docs/.
 
-A front page, the pages at the root, the reference, the page of `cpbpe view`, the chapters of the course as
-notebooks, the source files that pages link to, and llms.txt.
+It has a front page, the pages at the root of the repository, the reference, the page of `cpbpe view`, the
+chapters of the course as notebooks, the source files that pages link to, and llms.txt.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ AT_ROOT = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md", "
 """The pages at the root of the repository, and their names on the site. README.md is the front page."""
 LINK = re.compile(r'(\]\(|src="|srcset=")(?!https?:|#|mailto:)([^)"#]+)')
 _sources: set[str] = set()
+"""The source files that pages link to, as far as pages have been read."""
 
 
 def _play() -> str:
@@ -82,7 +83,7 @@ def on_files(files: Files, config: Any) -> Files:
                 content = notebook(ROOT / "docs" / page.src_uri, Path(folder))
                 files.append(File.generated(config, f"{page.src_uri[:-3]}.ipynb", content=content))
     files.append(File.generated(config, "llms.txt", content=_llms(pages)))
-    # Source files, as text: a page that links to one is read before it is written.
+    # Source files, as text. All pages are read here for their links; `on_page_markdown` comes too late.
     for page in pages:
         path = ROOT / "docs" / page.src_uri
         if path.exists():
@@ -96,7 +97,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Lead links out of docs/ to where the site has what they name, and end with what each page has."""
+    """A page with links as the site needs them, and with the links that every page ends with."""
     uri = page.file.src_uri
     folder, name = posixpath.split(uri.removesuffix(".md"))
     if uri not in ("index.md", "api.md", *AT_ROOT.values()):
@@ -108,9 +109,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def _relinked(text: str, folder: str, page: str) -> str:
-    """A page with links as the site needs them; `folder` is where it is in the repository."""
+    """A page with links as the site needs them; `folder` is where it is in the repository.
 
-    def other(match: re.Match[str]) -> str:
+    What a link names may be elsewhere on the site, or be a source file, which `_sources` then has.
+    """
+
+    def relinked(match: re.Match[str]) -> str:
         begin, target = match.groups()
         path = posixpath.normpath(posixpath.join(folder, target))
         if path.startswith("docs/"):
@@ -132,7 +136,7 @@ def _relinked(text: str, folder: str, page: str) -> str:
             return match[0]
         return begin + posixpath.relpath(goal, posixpath.dirname(page) or ".")
 
-    return LINK.sub(other, text)
+    return LINK.sub(relinked, text)
 
 
 def _reference() -> Iterator[str]:
@@ -144,7 +148,7 @@ def _reference() -> Iterator[str]:
 
 
 def _llms(pages: list[File]) -> str:
-    """The pages with their first sentences, for programs that read."""
+    """llms.txt: the pages with their first sentences, for language models."""
     lines = ["# cpbpe", "", "> Exact and fast BPE tokenizers in Python: SentencePiece and byte-level.", ""]
     for page in pages:
         path = ROOT / "docs" / page.src_uri

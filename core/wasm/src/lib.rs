@@ -1,5 +1,5 @@
-//! The core for a page in a browser: plain exports, without a generator of bindings. `cpbpe/tools/browser/engine.js`
-//! is their only caller, and says what each gives.
+//! The core for a page in a browser: plain exports, without a generator of bindings. Their only caller is `cpbpe.call`
+//! in `cpbpe/tools/browser/engine.js`.
 //!
 //! A call takes numbers, and at most one text, which JavaScript first writes to the memory that `room` makes. It returns
 //! a number, or -1 with a message as its text. Everything longer is left in two places that JavaScript copies from:
@@ -66,7 +66,7 @@ fn answer(work: impl FnOnce(&[u8], &mut Vec<u32>, &mut Vec<u8>) -> Result<i32, E
         numbers.clear();
         text.clear();
         let result = work(given, numbers, text);
-        *given = Vec::new(); // (a file of many megabytes, perhaps)
+        *given = Vec::new(); // freed, because it may be a file of many megabytes
         result.unwrap_or_else(|error| {
             *text = error.to_string().into_bytes();
             -1
@@ -74,7 +74,7 @@ fn answer(work: impl FnOnce(&[u8], &mut Vec<u32>, &mut Vec<u8>) -> Result<i32, E
     })
 }
 
-/// The same for a model. (A number that is none is a mistake in `engine.js`.)
+/// Do some work with what was given and a model. (If no model has this number, that is a mistake in `engine.js`.)
 fn ask(model: usize, work: impl FnOnce(&Engine, &[u8], &mut Vec<u32>, &mut Vec<u8>) -> Result<i32, Error>) -> i32 {
     MODELS.with_borrow(|models| {
         let engine = models[model].as_ref().expect("this model has been dropped");
@@ -101,7 +101,8 @@ pub extern "C" fn unload(model: usize) {
     MODELS.with_borrow_mut(|models| models[model] = None);
 }
 
-/// The pieces: their texts one after the other; where each ends, then the bits of the scores, then the types.
+/// The pieces: their texts, one after the other. The numbers are where each text ends, then the bits of the scores, then
+/// the types.
 #[no_mangle]
 pub extern "C" fn pieces(model: usize) -> i32 {
     ask(model, |engine, _, numbers, text| {
@@ -154,8 +155,8 @@ pub extern "C" fn facts(model: usize) -> i32 {
 
 // --- Texts ---------------------------------------------------------------------------------------
 
-/// The variant of a model: with the dummy prefix that the model says (-1), without one (0), or with one (1).
-fn with<R>(engine: &Engine, prefix: i32, work: impl FnOnce(&Engine) -> R) -> R {
+/// Work with the variant of a model that has the dummy prefix that the model says (-1), none (0), or one (1).
+fn with_prefix<R>(engine: &Engine, prefix: i32, work: impl FnOnce(&Engine) -> R) -> R {
     if prefix < 0 {
         return work(engine);
     }
@@ -170,7 +171,7 @@ pub extern "C" fn encode(model: usize, prefix: i32, alpha: f64, seed: u32, seed_
         let seed = u64::from(seed_high) << 32 | u64::from(seed);
         let dropout = (alpha > 0.0).then_some(Dropout { alpha, seed });
         let options = AlignOptions { characters: Some(true), dropout };
-        let made = with(engine, prefix, |engine| engine.align((given, false), options, NO_CHECK))?;
+        let made = with_prefix(engine, prefix, |engine| engine.align((given, false), options, NO_CHECK))?;
         numbers.extend(&made.ids);
         for side in [0, 1] {
             numbers.extend(made.spans.iter().map(|span| span[side] as u32));
@@ -183,7 +184,7 @@ pub extern "C" fn encode(model: usize, prefix: i32, alpha: f64, seed: u32, seed_
 #[no_mangle]
 pub extern "C" fn count(model: usize, prefix: i32) -> i32 {
     ask(model, |engine, given, _, _| {
-        with(engine, prefix, |engine| {
+        with_prefix(engine, prefix, |engine| {
             let count = engine.with_scratch(|scratch| engine.count(given, false, NO_CHECK, scratch))??;
             Ok(count as i32)
         })
@@ -194,12 +195,12 @@ pub extern "C" fn count(model: usize, prefix: i32) -> i32 {
 #[no_mangle]
 pub extern "C" fn normalize(model: usize, prefix: i32) -> i32 {
     ask(model, |engine, given, _, text| {
-        *text = with(engine, prefix, |engine| engine.normalize((given, false), NO_CHECK))?;
+        *text = with_prefix(engine, prefix, |engine| engine.normalize((given, false), NO_CHECK))?;
         Ok(0)
     })
 }
 
-/// Where the pattern of a byte-level model cuts a text, in bytes.
+/// Where the chunks end, in bytes, into which the pattern of a byte-level model cuts a text.
 #[no_mangle]
 pub extern "C" fn chunks(model: usize) -> i32 {
     ask(model, |engine, given, numbers, _| {
@@ -214,7 +215,7 @@ pub extern "C" fn chunks(model: usize) -> i32 {
     })
 }
 
-/// The text of ids. `keep`: a space at the beginning is kept, even if a dummy prefix may have put it there.
+/// The text of ids. With `keep`, a space at the beginning stays, even if it may be a dummy prefix.
 #[no_mangle]
 pub extern "C" fn decode(model: usize, keep: u32) -> i32 {
     ask(model, |engine, given, _, text| {

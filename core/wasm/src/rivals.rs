@@ -1,8 +1,7 @@
 //! Which pairs a merge was chosen from: the most frequent pairs of the text at any step of the last training.
 //!
-//! Only the text after the last merge is kept. A symbol of merge n exists only from that merge on, and the text before
-//! is found by writing its two symbols instead. So any step is one pass over the text, whatever step was asked for
-//! before.
+//! Only the text after the last merge is kept. The text at an earlier step is the same, but with each symbol of a later
+//! merge replaced by the two symbols that it was made of. So any step takes one pass over the text.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -39,7 +38,8 @@ fn pair_of(left: u32, right: u32) -> u64 {
     u64::from(left) << 32 | u64::from(right)
 }
 
-/// Which pairs may be merged, and which of two equally frequent ones comes first.
+/// Which pairs may be merged, and which of two equally frequent ones comes first. `symbol_of` is the symbol of each
+/// character or byte.
 pub enum Rules {
     Pieces { limits: PieceLimits, profiles: Vec<PieceProfile>, symbol_of: HashMap<char, u32> },
     Bytes { spec: Box<ByteLearnSpec>, symbol_of: Vec<u32> },
@@ -121,7 +121,7 @@ pub fn remember(words: &WordsRef, mut rules: Rules, merges: Merges) {
     pairs.truncate(made);
     let ranks: PairMap<u32> =
         (first..).zip(&pairs).map(|(symbol, &[left, right])| (pair_of(left, right), symbol)).collect();
-    // 2. The words, in the order of the text if that decides.
+    // 2. The words; in the order of the text if that decides between equally frequent pairs.
     let mut order: Vec<usize> = (0..words.len()).collect();
     if matches!(&rules, Rules::Bytes { spec, .. } if spec.ties == Ties::First) {
         order.sort_unstable_by_key(|&at| words.first(at));
@@ -140,7 +140,7 @@ pub fn remember(words: &WordsRef, mut rules: Rules, merges: Merges) {
     TEXT.set(Some(text));
 }
 
-/// Merge a word to the end.
+/// Make all merges in a word. A symbol that is taken into the one before it becomes a `WALL`, and is linked past.
 fn merge(word: &mut Vec<u32>, ranks: &PairMap<u32>) {
     let rank = |left: u32, right: u32| ranks.get(&pair_of(left, right)).copied();
     let mut before: Vec<usize> = (0..word.len()).map(|at| at.wrapping_sub(1)).collect();
@@ -152,7 +152,7 @@ fn merge(word: &mut Vec<u32>, ranks: &PairMap<u32>) {
     while let Some(Reverse((new, at))) = queue.pop() {
         let next = after[at];
         if word[at] == WALL || next >= word.len() || rank(word[at], word[next]) != Some(new) {
-            continue; // another merge was here
+            continue; // another merge has changed this place meanwhile
         }
         word[at] = new;
         word[next] = WALL;
@@ -165,19 +165,18 @@ fn merge(word: &mut Vec<u32>, ranks: &PairMap<u32>) {
             queue.extend(rank(previous, new).map(|new| Reverse((new, before[at]))));
         }
     }
-    // (What is left are the places that the links go through.)
     let mut at = 0;
-    let mut left = Vec::with_capacity(word.len());
+    let mut merged = Vec::with_capacity(word.len());
     while at < word.len() {
-        left.push(word[at]);
+        merged.push(word[at]);
         at = after[at];
     }
-    *word = left;
+    *word = merged;
 }
 
 impl Text {
-    /// See each symbol of the text at a step, and how often its word was counted.
-    fn at_step(&self, step: u32, mut see: impl FnMut(u32, u64)) {
+    /// Visit each symbol of the text at a step, together with how often its word was counted.
+    fn at_step(&self, step: u32, mut visit: impl FnMut(u32, u64)) {
         let limit = self.first.saturating_add(step);
         let mut stack = Vec::new();
         let mut begin = 0;
@@ -186,7 +185,7 @@ impl Text {
                 stack.push(symbol);
                 while let Some(symbol) = stack.pop() {
                     if symbol < limit || symbol == WALL {
-                        see(symbol, count);
+                        visit(symbol, count);
                     } else {
                         let [left, right] = self.pairs[(symbol - self.first) as usize];
                         stack.extend([right, left]);
@@ -199,7 +198,7 @@ impl Text {
 
     /// The most frequent pairs of a step that may be merged, best first.
     fn best(&self, step: u32, most: usize) -> Vec<(u32, u32, u64)> {
-        // 1. Count. The number of a new pair is the order in which the text contains them.
+        // 1. Count. Pairs are numbered in the order in which they are first seen in the text.
         let mut counts: PairMap<(u64, u32)> = PairMap::default();
         let mut previous = WALL;
         self.at_step(step, |symbol, count| {
@@ -209,7 +208,7 @@ impl Text {
             }
             previous = symbol;
         });
-        // 2. Sort the most frequent ones. (They are few, so the texts of few pairs are made.)
+        // 2. Sort the most frequent ones, which are few. (Sorting needs the texts of pairs, and making them takes time.)
         let mut found: Vec<(u64, u32, u32, u32)> = Vec::new();
         for (pair, (count, number)) in counts {
             let (left, right) = ((pair >> 32) as u32, pair as u32);
@@ -228,6 +227,7 @@ impl Text {
         found.into_iter().map(|(count, left, right, _)| (left, right, count)).collect()
     }
 
+    /// The text of a pair.
     fn text(&self, left: u32, right: u32) -> Vec<u8> {
         [&self.texts[left as usize][..], &self.texts[right as usize]].concat()
     }
@@ -257,8 +257,8 @@ impl Text {
     }
 }
 
-/// The most frequent pairs before the merge of this number, which is the first of them, in the order in which training
-/// prefers them: for each, its two symbols and how often it occurs.
+/// The most frequent pairs after this many merges, in the order in which training prefers them: for each, its two
+/// symbols and how often it occurs. The first one is the next merge.
 #[no_mangle]
 pub extern "C" fn rivals(step: u32, most: usize) -> i32 {
     answer(|_, numbers, _| {

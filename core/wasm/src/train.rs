@@ -10,22 +10,22 @@ use cpbpe::{Error, NormalizerOptions};
 use crate::answer;
 use crate::rivals::{remember, Rules};
 
-/// Numbers of eight bytes, the lower half of each first.
+/// Write numbers of eight bytes, the lower half of each first.
 pub fn put(numbers: &mut Vec<u32>, wide: impl IntoIterator<Item = u64>) {
     numbers.extend(wide.into_iter().flat_map(|number| [number as u32, (number >> 32) as u32]));
 }
 
-/// How many texts there were, and how many bytes they have; then the same of those that were left out, for each reason;
-/// and how many of the others are not UTF-8.
+/// Write how many texts there were, and how many bytes they have; then the same of those that were left out, for each
+/// reason; and how many of the others are not UTF-8.
 fn put_tallies(tallies: &Tallies, numbers: &mut Vec<u32>) {
     put(numbers, [tallies.sentences, tallies.bytes]);
     tallies.skipped.iter().for_each(|skipped| put(numbers, [skipped.sentences, skipped.bytes]));
     put(numbers, [tallies.broken]);
 }
 
-/// How many merges there are; where the text of each piece ends; the two symbols of each (characters, or bytes, come
-/// first, then the merges); how often each pair occurred; how many symbols the text had before the first merge and after
-/// each.
+/// Write how many merges there are; where the text of each ends; its two symbols (the numbers of characters, or bytes,
+/// come first, then those of merges); how often the pair occurred; and how many symbols the text had before the first
+/// merge and after each.
 fn put_merges(merges: &Merges, numbers: &mut Vec<u32>, text: &mut Vec<u8>) {
     numbers.push(merges.pieces.len() as u32);
     for piece in &merges.pieces {
@@ -37,7 +37,8 @@ fn put_merges(merges: &Merges, numbers: &mut Vec<u32>, text: &mut Vec<u8>) {
     put(numbers, merges.symbols.iter().copied());
 }
 
-/// What was given: texts, with NUL between them, whose length comes first, and the text to train on.
+/// The two parts of what was given: some texts, and the text to train on. The size of the first part comes before it, in
+/// four bytes; its texts have NUL between them.
 fn divided(given: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
     let (length, rest) = given.split_at(4);
     let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
@@ -45,9 +46,9 @@ fn divided(given: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
     (head.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect(), corpus)
 }
 
-/// Train a model of the SentencePiece family; each line is a text. Given are the special pieces, and the text. After the
-/// tallies and the merges come the characters of the model (how many, their code points, their counts), those that were
-/// left out, and how many U+0000 there were.
+/// Train a model of the SentencePiece family; each line is a text. Given are the special pieces, and the text to train
+/// on. The result: tallies, merges, the characters of the model (how many, their code points, their counts), in the same
+/// way those that were left out, and how often U+0000 occurred.
 ///
 /// The bits of `flags`, from the lowest: split_by_unicode_script, split_by_number, split_digits, split_by_whitespace,
 /// treat_whitespace_as_suffix, allow_whitespace_only_pieces, add_dummy_prefix, remove_extra_whitespaces.
@@ -117,9 +118,9 @@ pub extern "C" fn train(
     })
 }
 
-/// Train a byte-level model on one text. Given are the pattern that cuts it, then the texts that are never pieces, and
-/// the text. The bytes have the ids of GPT-2. Of equally frequent pairs, the one that comes first in the text is merged
-/// (`first`), or the one with the smaller ids.
+/// Train a byte-level model on one text. Given are the pattern that cuts it, texts that must not become pieces, and the
+/// text. The result: tallies and merges. The bytes have the ids of GPT-2. Of equally frequent pairs, the one that comes
+/// first in the text is merged (`first`), or the one with the smaller ids.
 #[no_mangle]
 pub extern "C" fn train_bytes(merges: usize, max_length: u32, first: bool) -> i32 {
     answer(|given, numbers, text| {
