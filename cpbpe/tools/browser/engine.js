@@ -9,10 +9,10 @@ const cpbpe = {};
   cpbpe.TYPES = ['', 'NORMAL', 'UNKNOWN', 'CONTROL', 'USER_DEFINED', 'UNUSED', 'BYTE'];
   // Whether merging can make pieces of a type.
   cpbpe.isMergeable = (type) => type === NORMAL || type === USER_DEFINED || type === UNUSED;
+  cpbpe.hex = (number, digits = 2) => number.toString(16).toUpperCase().padStart(digits, '0');
   // What the piece of a byte is called, and a character as a code point.
-  const hex = (number, digits) => number.toString(16).toUpperCase().padStart(digits, '0');
-  cpbpe.byteName = (byte) => `<0x${hex(byte, 2)}>`;
-  cpbpe.codePoint = (character) => `U+${hex(character.codePointAt(0), 4)}`;
+  cpbpe.byteName = (byte) => `<0x${cpbpe.hex(byte)}>`;
+  cpbpe.codePoint = (character) => `U+${cpbpe.hex(character.codePointAt(0), 4)}`;
 
   const encoder = new TextEncoder();
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true });

@@ -367,16 +367,16 @@
     return [first, Math.min(last, size)];
   };
 
-  // Where the pattern of a byte-level model cuts a text, counted from the first of some tokens. Special tokens divide
-  // the text before the pattern does.
-  const patternCuts = (model, made, text, first, options) => {
+  // Where the pattern of a byte-level model cuts a text, in bytes from the beginning of a token. The pattern sees only
+  // the text between the special tokens around this one.
+  const patternCuts = (model, made, text, token, options) => {
     if (!model.isByteLevel) return [];
     const isSpecial = (id) => made.special.has(id);
-    const from = made.ids.slice(0, first).findLastIndex(isSpecial) + 1;
-    const length = made.ids.slice(first).findIndex(isSpecial);
-    const part = [from && made.ends[from - 1], length < 0 ? undefined : made.begins[first + length]];
+    const from = made.ids.slice(0, token).findLastIndex(isSpecial) + 1;
+    const count = made.ids.slice(token).findIndex(isSpecial);
+    const part = [from && made.ends[from - 1], count < 0 ? undefined : made.begins[token + count]];
     const normalized = cpbpe.text(model.normalize(Array.from(text).slice(...part).join(''), options.prefix));
-    const before = sum(made.ids.slice(from, first).map((id) => model.bytesOf(id).length));
+    const before = sum(made.ids.slice(from, token).map((id) => model.bytesOf(id).length));
     return [0, ...model.chunks(normalized)].map((place) => place - before);
   };
 
@@ -414,7 +414,7 @@
       else run += pack(model.types[id] === BYTE ? model.outputOf(id) : model.bytesOf(id));
     }
     close();
-    // 2. The steps that lead to these tokens.
+    // 2. The steps from these chunks to ids.
     const side = mergedAlone(model, chunks.filter((chunk) => chunk.length));
     // 3. Whether there is a dummy prefix in it, in front or at the end.
     const hasPrefix = (options.prefix ?? 'model') === 'model' ? model.hasPrefix : options.prefix === 'on';
@@ -427,8 +427,8 @@
   };
 
   // The steps from chunks to ids, and what they do to the text: where chunks meet in it (`cuts`), the part that each
-  // step changes (`spans`), which places are borders between symbols in the end and by which step (-1: from the
-  // beginning), and by which step others cease to be (`gone`).
+  // step changes (`spans`), which places are borders between symbols in the end, each with the step that made it
+  // (`borders`; -1: from the beginning), and which are borders no more, with the step that took them away (`gone`).
   const mergedAlone = (model, chunks) => {
     const symbols = chunks.flat();
     const answer = replayed(model, chunks.map((chunk) => [...chunk]));
@@ -530,7 +530,7 @@
     return sentence`${cuts}: ${[why]}. ${other} does not.`;
   };
 
-  // Why one side merges two symbols and the other does not; and the steps that show it.
+  // Why the side `lost` merges two symbols, by this step, and `kept` does not; and the steps that show it.
   const mergeSays = (kept, lost, number, shift) => {
     const [K, L] = [nameOf(kept), nameOf(lost)];
     const { old: [left, right], made, score } = lost.steps[number];

@@ -30,7 +30,7 @@ const INVISIBLE = /[\s\p{C}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/u;
 
 
 // Bytes, as two hexadecimal digits each.
-view.hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(' ');
+view.hex = (bytes) => Array.from(bytes, (byte) => cpbpe.hex(byte)).join(' ');
 
 // Whether something else is drawn instead of a character, which could not be seen.
 const isHidden = (characters, place) => {

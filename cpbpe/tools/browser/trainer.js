@@ -18,6 +18,9 @@
   };
 
   const by = (id) => view.by(`train-${id}`);
+  // `corpus`: a file that was opened, or a long text that was pasted. `trained`: what was learned; `model` has all of its
+  // merges. `text`: that of the page. `sample`: how the sample is called; `units`: what it consists of; `shown`: how many
+  // tokens of it are drawn, or -1. `frame`: that of the animation, or 0.
   const state = {
     corpus: null, worker: null, trained: null, model: null, text: '', sample: '', units: [], shown: -1, frame: 0,
   };
@@ -61,7 +64,7 @@
 
   // --- What to train on, and how -------------------------------------------------------------------------------------
 
-  // The text is what was typed, a file that was opened, or else that of the page.
+  // The text to train on: what was typed, a file that was opened, or else the text of the page.
   const corpusNow = () => {
     if (by('text').value) return { name: 'this text', bytes: cpbpe.utf8(by('text').value) };
     return state.corpus ?? { name: 'the text of the page', bytes: cpbpe.utf8(view.state.text) };
@@ -97,11 +100,11 @@
     return options;
   };
 
-  const isByteLevel = () => by('kind').value === 'bytes';
+  const wantsByteLevel = () => by('kind').value === 'bytes';
 
   const showOptions = () => {
-    by('pieces').hidden = isByteLevel();
-    by('bytes').hidden = !isByteLevel();
+    by('pieces').hidden = wantsByteLevel();
+    by('bytes').hidden = !wantsByteLevel();
   };
 
   // The first option that is out of its range, in words.
@@ -149,7 +152,7 @@
     const worker = startWorker();
     state.worker = worker;
     try {
-      const base = await view.unpacked(view.data.training[isByteLevel() ? options.pattern : 'sentencepiece']);
+      const base = await view.unpacked(view.data.training[wantsByteLevel() ? options.pattern : 'sentencepiece']);
       const core = await view.unpacked(view.by('core').textContent);
       const answer = await worker.ask({ core, ...cpbpe.training(base, options, bytes) });
       if (state.worker !== worker) return; // it was cancelled
@@ -183,6 +186,7 @@
 
   // --- The growth of the vocabulary ----------------------------------------------------------------------------------
 
+  // How many merges are shown.
   const step = () => Number(by('step').value);
 
   const go = (merges) => {
@@ -225,7 +229,7 @@
   const draw = () => {
     const { trained } = state;
     const merges = step();
-    // 1. Where we are.
+    // 1. How far it is, and how large this vocabulary is.
     const size = view.number(trained.size(merges));
     const rate = trained.rate(merges);
     by('place').textContent = `${view.number(merges)} of ${view.number(trained.merges)} merges`;
@@ -234,7 +238,7 @@
       `${size} pieces · ${rate.toFixed(3)} tokens per byte, ${(1 / rate).toFixed(2)} bytes per token in the text`;
     by('download').textContent = `Download the model of ${size} pieces`;
     // 2. The last merge, and those before it.
-    const [symbols, first] = [trained.pairs, trained.singles.length];
+    const [symbols, first] = [trained.pairs, trained.singles.length]; // (the first symbol that is a merge)
     by('merge').replaceChildren();
     if (merges) {
       const [left, right] = [symbols[2 * merges - 2], symbols[2 * merges - 1]];
