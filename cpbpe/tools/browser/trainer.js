@@ -1,5 +1,5 @@
 'use strict';
-// The tool that trains: its options, the growth of the vocabulary, merge by merge, and the model that comes of it. What
+// The tool that trains: its options, the growth of the vocabulary, merge by merge, and the resulting model. What
 // is computed is in train.js. The training itself runs in a worker, so that the page can still be used, and it can be
 // cancelled.
 
@@ -18,9 +18,9 @@
   };
 
   const by = (id) => view.by(`train-${id}`);
-  // `corpus`: a file that was opened, or a long text that was pasted. `trained`: what was learned; `model` has all of its
-  // merges. `text`: that of the page. `sample`: how the sample is called; `units`: what it consists of; `shown`: how many
-  // tokens of it are drawn, or -1. `frame`: that of the animation, or 0.
+  // `corpus`: a file that was opened, or a long text that was pasted. `trained`: what was learned; `model` has all of
+  // its merges. `text`: that of the page. `sample`: the name of the sample; `units`: what it consists of; `shown`: how
+  // many tokens of it are drawn, or -1. `frame`: that of the animation, or 0.
   const state = {
     corpus: null, worker: null, trained: null, model: null, text: '', sample: '', units: [], shown: -1, frame: 0,
   };
