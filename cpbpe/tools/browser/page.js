@@ -13,8 +13,9 @@ const EXAMPLES = {
   chat: '<|im_start|>user\nWhy is the sky blue?<|im_end|>\n<|im_start|>assistant\n',
 };
 
-// What the page shows. `columns` and `which` are models; `absent` are models of the link that are not in the page, as
-// `{ key, name }`; `token` is the one that was pointed at, as `{ column, at }`.
+// What the page shows. `columns` are models, and `which` is the one that the tools are about; `absent` are models of
+// the link that are not in the page, as `{ key, name }`; `token` is the one that was pointed at, as `{ column, at, id,
+// model }`.
 const state = {
   text: '', columns: [], show: 'text', prefix: 'model', special: false, bos: false, eos: false,
   which: null, tool: '', step: 0, seed: 0, token: null, absent: [], problem: '',
@@ -22,9 +23,10 @@ const state = {
 view.state = state;
 view.models = []; // all that are loaded
 
+// The controls of these options, and the property of each that has its value.
 const OPTIONS = { show: 'value', prefix: 'value', special: 'checked', bos: 'checked', eos: 'checked' };
 const box = view.by('text');
-let written = ''; // the text that the box shows, with the carriage returns that it turns into newlines
+let written = ''; // the text that is in the box (the box itself turns carriage returns into newlines)
 let panels = [];
 let answers = [];
 let timer = 0;
