@@ -251,7 +251,7 @@ def damaged(place: Place, problem: str) -> CorpusError:
     )
 
 
-_KINDS = {dict: "an object", list: "a list", str: "a text", int: "an integer from 0"}
+_KINDS = {dict: "an object", list: "a list", str: "a text", int: "an integer from 0 to 2**53"}
 
 
 def _check(value: Any, shape: Any, where: str) -> None:
@@ -265,7 +265,7 @@ def _check(value: Any, shape: Any, where: str) -> None:
             return
         shape = shape.shape
     kind = shape if isinstance(shape, type) else {set: str, tuple: list}.get(type(shape), type(shape))
-    if kind is not object and (type(value) is not kind or (kind is int and value < 0)):
+    if kind is not object and (type(value) is not kind or (kind is int and not 0 <= value <= 1 << 53)):
         raise ValueError(f"{where or 'it'} must be {_KINDS[kind]}, and is {_shortened(value)}")
     if isinstance(shape, set) and value not in shape:
         raise ValueError(f"{where} must be {' or '.join(sorted(shape))}, and is {_shortened(value)}")

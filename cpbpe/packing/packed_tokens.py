@@ -75,9 +75,10 @@ class PackedTokens:
         entries = [shard for shard in manifest.shards if shard["split"] == split]
         for entry in entries:
             sizes, size = [file["size"] for file in entry["files"]], self.dtype.itemsize * entry["tokens"]
-            if len(sizes) != len(kind.files) or sizes[0] != kind.header + size:
-                tokens = counted(entry["tokens"], "token")
-                problem = f"shard {entry['number']} of {split} cannot have {tokens} in files of {sizes} bytes"
+            is_right = len(sizes) == len(kind.files) and sizes[0] == kind.header + size
+            if not is_right or entry["documents"] > entry["tokens"]:
+                counts = " with ".join(counted(entry[f"{noun}s"], noun) for noun in ("document", "token"))
+                problem = f"shard {entry['number']} of {split} cannot have {counts} in files of {sizes} bytes"
                 raise damaged(self._place, problem)
         self._shards = [_Shard(self._place, kind, self.dtype, entry) for entry in entries]
         self._first_documents = [0, *accumulate(shard.documents for shard in self._shards)]

@@ -70,7 +70,7 @@ def test_it_is_read(complete: Path, tmp_path: Path) -> None:
         assert sum(map(len, packed)) == packed.tokens
         cpbpe.pack(TOK, TEXTS, folder, shard_size=2000)
 
-    survives(complete, use, tmp_path, budget.examples(400))
+    survives(complete, use, tmp_path, budget.examples(300))
 
 
 @pytest.mark.parametrize("options", [{"to": "mds"}, {"shuffle_seed": 1, "validation": 0.3}], ids=str)
@@ -109,18 +109,24 @@ def test_a_run_goes_on(options: dict[str, Any], tmp_path: Path, monkeypatch: pyt
         (lambda made: made.update(shard=1), "shard is nothing that a manifest has"),
         (
             lambda made: made["shards"][1]["files"][0].update(size="9"),
-            r'shards\[1\]\.files\[0\]\.size must be an integer from 0, and is "9"',
+            r'shards\[1\]\.files\[0\]\.size must be an integer from 0 to 2\*\*53, and is "9"',
         ),
         (
             lambda made: made["options"].update(dtype="float64"),
             r'options\.dtype must be int32 or uint16 or uint32, and is "float64"',
         ),
-        (lambda made: made["shards"][0].update(sequence=[1]), "sequence must have 2 items, and has 1"),
+        (
+            lambda made: made["shards"][0].update(sequence=[1]),
+            r"shards\[0\]\.sequence must have 2 items, and has 1",
+        ),
         (
             lambda made: made["shards"][0]["files"].pop(),
             r"shard 0 of train cannot have .* in files of",
         ),
-        (lambda made: made["shards"][0].update(tokens=1), "shard 0 of train cannot have 1 token in files of"),
+        (
+            lambda made: made["shards"][0].update(tokens=1),
+            "shard 0 of train cannot have .* with 1 token in",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(change: Callable[[Any], object], problem: str, complete: Path) -> None:
