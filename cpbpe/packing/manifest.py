@@ -264,7 +264,8 @@ def _check(value: Any, shape: Any, where: str) -> None:
         if value is None:
             return
         shape = shape.shape
-    kind = shape if isinstance(shape, type) else {set: str, tuple: list}.get(type(shape), type(shape))
+    kinds: dict[type, type] = {set: str, tuple: list}
+    kind: Any = shape if isinstance(shape, type) else kinds.get(type(shape), type(shape))
     if kind is not object and (type(value) is not kind or (kind is int and not 0 <= value <= 1 << 53)):
         raise ValueError(f"{where or 'it'} must be {_KINDS[kind]}, and is {_shortened(value)}")
     if isinstance(shape, set) and value not in shape:
