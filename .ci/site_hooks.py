@@ -18,6 +18,7 @@ from markdown import Extension, Markdown
 from markdown.inlinepatterns import BACKTICK_RE, BacktickInlineProcessor
 from markdown.util import AtomicString, code_escape
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import write_file
 from site_notebooks import notebook
 
 import cpbpe
@@ -35,7 +36,9 @@ _sources: set[str] = set()
 
 def _play() -> str:
     """The page of `cpbpe view`, with a model of our own, so that there is something to see at once."""
-    return static_page({SAMPLE: sample().tokenizer}, TEXT)
+    heading = "<h1>cpbpe view</h1>"
+    before, after = static_page({SAMPLE: sample().tokenizer}, TEXT).split(heading)
+    return f'{before}<h1><a href="../">cpbpe</a> view</h1>{after}'
 
 
 class _Code(BacktickInlineProcessor):
@@ -82,7 +85,8 @@ def on_files(files: Files, config: Any) -> Files:
             if page.src_uri.startswith("learn/"):
                 content = notebook(ROOT / "docs" / page.src_uri, Path(folder))
                 files.append(File.generated(config, f"{page.src_uri[:-3]}.ipynb", content=content))
-    files.append(File.generated(config, "llms.txt", content=_llms(pages)))
+    files.append(File.generated(config, "llms.txt", content=_llms(config)))
+    files.append(File.generated(config, "site.css", content=(ROOT / ".ci" / "site.css").read_text()))
     # Source files, as text. All pages are read here for their links; `on_page_markdown` comes too late.
     for page in pages:
         path = ROOT / "docs" / page.src_uri
@@ -102,6 +106,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     folder, name = posixpath.split(uri.removesuffix(".md"))
     if uri not in ("index.md", "api.md", *AT_ROOT.values()):
         markdown = _relinked(markdown, posixpath.dirname(f"docs/{uri}"), uri)
+    if uri != "api.md":
+        write_file(markdown.encode(), f"{config.site_dir}/{uri}")  # for llms.txt
+    # The highlighter tells what is typed from what is printed.
+    markdown = re.sub(r"^```python\n(?=>>> )", "```pycon\n", markdown, flags=re.MULTILINE)
     ends = [f"[Glossary]({posixpath.relpath('glossary.md', folder or '.')})"]
     if folder == "learn":
         ends.append(f'[This page as a notebook]({name}.ipynb){{ download="{name}.ipynb" }}')
@@ -134,27 +142,50 @@ def _relinked(text: str, folder: str, page: str) -> str:
             goal = f"source/{path}/Cargo.toml.txt"
         else:
             return match[0]
-        return begin + posixpath.relpath(goal, posixpath.dirname(page) or ".")
+        # (mkdocs knows where a page will be, but leaves HTML as it is.)
+        html = page.removesuffix("index.md").removesuffix(".md")
+        return begin + posixpath.relpath(goal, (posixpath.dirname(page) if begin == "](" else html) or ".")
 
     return LINK.sub(relinked, text)
 
 
 def _reference() -> Iterator[str]:
     """What `cpbpe` exports, from its docstrings."""
-    yield "# Reference\n\nWhat `import cpbpe` gives. The pages of this site show each name in use.\n\n"
-    for name in cpbpe.__all__:
-        if not name.startswith("_"):
-            yield f"::: cpbpe.{name}\n\n"
+    yield "# Reference\n\nWhat `import cpbpe` gives. The pages of this site show each name in use.\n"
+    names = [name for name in cpbpe.__all__ if not name.startswith("_")]
+    kinds: dict[str, list[str]] = {"Functions": [], "Classes": ["Tokenizer"], "Errors": [], "Values": []}
+    for name in names:
+        value = getattr(cpbpe, name)
+        if isinstance(value, type):
+            kind = "Errors" if issubclass(value, Exception) else "Classes"
+        else:
+            kind = "Functions" if callable(value) else "Values"
+        if name not in kinds[kind]:
+            kinds[kind].append(name)
+    for kind, those in kinds.items():
+        yield "".join([f"\n## {kind}\n", *(f"\n::: cpbpe.{name}\n" for name in those)])
 
 
-def _llms(pages: list[File]) -> str:
-    """llms.txt: the pages with their first sentences, for language models."""
-    lines = ["# cpbpe", "", "> Exact and fast BPE tokenizers in Python: SentencePiece and byte-level.", ""]
-    for page in pages:
-        path = ROOT / "docs" / page.src_uri
-        if path.exists():
-            title, *rest = path.read_text(encoding="utf-8").split("\n\n")
-            first = next((part for part in rest if not part.startswith(("#", "![", "```", "|"))), "")
-            first = re.split(r"(?<=[.:?])\s", " ".join(first.split()))[0]
-            lines.append(f"- [{title.lstrip('# ')}]({page.url}): {first}")
-    return "\n".join(lines) + "\n"
+def _llms(config: Any) -> str:
+    """llms.txt: the pages with their first sentences, for language models (https://llmstxt.org)."""
+    sections: dict[str, list[str]] = {}
+    for entry in config.nav:
+        for section, below in entry.items():
+            for page in below if isinstance(below, list) else [entry]:
+                for name, uri in page.items():
+                    where = section if isinstance(below, list) else "The site"
+                    sections.setdefault(where, []).append(_described(name, uri))
+    parts = [f"## {name}\n\n" + "\n".join(lines) for name, lines in sections.items()]
+    return "\n\n".join([f"# {config.site_name}", f"> {config.site_description}.", *parts]) + "\n"
+
+
+def _described(name: str, uri: str) -> str:
+    """A page as a line: its Markdown, if it has some, and how its text begins."""
+    sources = {"index.md": "README.md", **{page: source for source, page in AT_ROOT.items()}}
+    path = ROOT / sources.get(uri, f"docs/{uri}")
+    if not path.exists():
+        return f"- [{name}]({uri.removesuffix('.md').removesuffix('index.html').rstrip('/')}/)"
+    title, *rest = path.read_text(encoding="utf-8").split("\n\n")
+    first = next(part for part in rest if not part.startswith(("#", "![", "```", "|", "**")))
+    first = re.split(r"(?<=[.?])\s", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(first.split())))[0]
+    return f"- [{title.lstrip('# ')}]({uri}): {first.removesuffix(':')}"

@@ -115,7 +115,8 @@ def motion(rows: int) -> str:
             f"@keyframes slide{row} {{",
             f"  0%, {begin:g}% {{ opacity: 0; {away} }} {begin + 0.1:g}% {{ opacity: 1; {away} }}",
             f"  {end:g}% {{ opacity: 1; transform: none }} {end + 0.1:g}%, 100% {{ opacity: 0 }}\n}}",
-            f"@keyframes show{row} {{ 0%, {end:g}% {{ opacity: 0 }} {end + 0.1:g}%, 100% {{ opacity: 1 }} }}",
+            f"@keyframes show{row} {{",
+            f"  0%, {end:g}% {{ opacity: 0.2 }} {end + 0.1:g}%, 100% {{ opacity: 1 }}\n}}",
         ]
     return "\n".join(["@media (prefers-reduced-motion: no-preference) {", *rules, "}\n"])
 
