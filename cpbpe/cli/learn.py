@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(_about(number, rung))
         return 0
     if rung.needs_model and arguments.model is None:
-        raise NotUnderstoodError(f"this rung needs a model: cpbpe learn {number} FILE tokenizer.model")
+        how = f"cpbpe learn {number} FILE tokenizer.model (docs/learn/1-why-tokens.md says how to get one)"
+        raise NotUnderstoodError(f"this rung needs a model: {how}")
     if arguments.model and not rung.needs_model:
         raise NotUnderstoodError(f"rung {number} needs no model: cpbpe learn {number} {arguments.file}")
     Path(arguments.file).read_bytes()  # (so that a missing file is reported as everywhere)

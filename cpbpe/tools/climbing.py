@@ -6,18 +6,22 @@ The exercises are in `ladder.py`.
 
 from __future__ import annotations
 
+import ast
 import faulthandler
 import io
 import multiprocessing
 import re
 import runpy
 import signal
+import sys
 import time
 import traceback
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from inspect import isfunction
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -98,7 +102,7 @@ def climb(
     """
     output = io.StringIO() if printed is None else printed
     count = 0
-    for case in rung.cases(model):
+    for case in chain(_examples(rung, model), rung.cases(model)):
         failure = _try(rung, case, functions, watch, output)
         end = time.monotonic() + SECONDS
         smaller = _smaller(case.arguments) if failure else iter(())
@@ -108,9 +112,22 @@ def climb(
                 smaller = _smaller(arguments)
         if failure:
             helps = failure.remark or str(case.remark(*case.arguments))
+            if "__file__" in functions:  # the same again, with nothing that an earlier call has left
+                with redirect_stdout(output), watch(replace(failure, given="")):
+                    fresh = runpy.run_path(functions["__file__"])
+                if not _try(rung, case, fresh, watch, output):
+                    helps = "Alone it is right: a global or a default argument is kept from call to call."
             return replace(failure, remark=helps.strip())
         count += 1
     return count
+
+
+def _examples(rung: Rung, model: Tokenizer | None) -> Iterator[Case]:
+    """The calls that are printed with a rung."""
+    for line in rung.examples.splitlines():
+        name, arguments = line.split(" == ")[0][:-1].split("(", 1)
+        case = next(case for case in rung.cases(model) if case.name == name)
+        yield case._replace(arguments=ast.literal_eval(f"({arguments},)"))
 
 
 def _try(
@@ -140,7 +157,7 @@ def _try(
     copies = [type(value)(value) if isinstance(value, (list, dict)) else value for value in case.arguments]
     output.seek(0)
     output.truncate()
-    wrong, remark = running.expected, ""
+    wrong, remark, answer = running.expected, "", None
     try:
         with redirect_stdout(output), watch(running):
             answer = function(*copies)
@@ -151,13 +168,17 @@ def _try(
                 remark = f"The type should be {type(expected).__name__}, not {type(answer).__name__}."
             elif answer == expected:
                 wrong = ""
+            elif unicodedata.normalize("NFC", given) == unicodedata.normalize("NFC", wrong):
+                given, wrong = ascii(answer), ascii(expected)  # (they look alike)
     except (Exception, SystemExit) as error:
         given, remark = _told(error, file), " "  # (no remark: it is about answers)
 
     # 3. What is wrong with it.
-    changed = [name for name, one, copy in zip(names, case.arguments, copies, strict=True) if one != copy]
-    if changed and not wrong:
-        given, wrong = f"{given}, and changes {changed[0]}", f"{given}, and {changed[0]} stays as it was"
+    for name, one, copy in zip(names, case.arguments, copies, strict=True):
+        if wrong or (one == copy and not (answer is copy and isinstance(copy, list))):
+            continue
+        wrong = f"{given}, and {name} stays as it was" if one != copy else f"{given}, in a new list"
+        given = f"{given}, and changes {name}" if one != copy else f"{given}, which is {name} itself"
         remark = "Make a new list: whoever calls the function may still need the old one."
     if not wrong:
         return None
@@ -231,7 +252,8 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
                 where = f" ({file} {place[1]})" if place else ""
                 given = f"nothing: it has not returned after {SECONDS} seconds{where}"
             printed = Path(folder, "printed").read_text(encoding="utf-8", errors="replace")[:1000]
-            last = replace(last, given=given, printed=printed)
+            slow = "If it is slow and not endless: look pieces up in a dict, not in a list."
+            last = replace(last, given=given, printed=printed, remark=slow if rung.needs_model else "")
     if isinstance(last, str):
         raise ValueError(last)
     if not isinstance(last, (int, Failure)):
@@ -258,6 +280,7 @@ def _apart(
         finally:
             faulthandler.cancel_dump_traceback_later()
 
+    sys.path.insert(0, str(Path(file).resolve().parent))  # as `python FILE` does
     try:
         with watch(Failure(file, "", "a file that ends")):
             functions = runpy.run_path(file)

@@ -21,7 +21,7 @@ from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.climbing import Case, Rung
 
 WORDS = "low lower lowest then the there in thing banana hello hen aaabdaaabac x² it's IT'S a.b a_b 3.14"
-ODD = "| |\n|  a|a  |a\tb|a\nb|\n\n a|é|e\u0301|你好|🦙|Ⅷ½|▁|<s>|<unk>|<0x41>"
+ODD = "| |\n|  a|a  |a\tb|a\nb|\n\n a|é|e\u0301|你好|🦙|Ⅷ½|▁|<s>|<unk>|<0x41>|a\xa0b|a\u3000b|a\r\nb"
 
 Pair = tuple[int, int]
 
@@ -89,10 +89,11 @@ def _training(name: str, cut: Callable[[str], list[str]]) -> Iterator[Case]:
 def _judge_of_training(chunks: list[list[int]], count: int) -> Callable[[Any], str]:
     def wrong(answer: Any) -> str:
         now = chunks
-        parts = answer if isinstance(answer, (list, tuple)) else [None]
-        if not all(isinstance(pair, (list, tuple)) for pair in parts):
-            none = "[], because there is no pair: stop when none is left"
-            return "a list of pairs, in the order in which they are merged" if _counts(*now) else none
+        pairs = "a list of pairs, in the order in which they are merged"
+        if not isinstance(answer, (list, tuple, type(None))):
+            return f"{pairs}, not a {type(answer).__name__}"
+        if answer is None or not all(isinstance(pair, (list, tuple)) for pair in answer):
+            return pairs if _counts(*now) else "[], because there is no pair: stop when none is left"
         for number, pair in enumerate(map(tuple, answer)):
             counts = _counts(*now)
             if number >= count or not counts:
@@ -104,7 +105,8 @@ def _judge_of_training(chunks: list[list[int]], count: int) -> Callable[[Any], s
             now = [_merged(ids, pair, 256 + number) for ids in now]
         if len(answer) == count or not _counts(*now):
             return ""
-        return f"more merges than {len(answer)}: go on while any pair is left, also one that occurs once"
+        size = f"{256 + count} pieces are 256 bytes and {counted(count, 'merge')}"
+        return f"more merges than {len(answer)}: {size}. Go on while a pair is left, even if it occurs once"
 
     return wrong
 
@@ -144,10 +146,11 @@ def _tables() -> list[tuple[str, list[Pair]]]:
 
 
 def _encode_cases(model: Tokenizer | None) -> Iterator[Case]:
-    order = "The earliest merge first, wherever it is; not the longest piece, and not from left to right."
+    order = "The earliest merge first, every occurrence; not the longest piece, and not from left to right."
+    begin = "Without merges, the ids are the bytes: list(text.encode())."
     back = "Ids from 256 on are two others, down to bytes. Bytes that are no text: decode(errors='replace')."
     for text, merges in _tables():
-        yield Case("encode", (text, merges), _encoded, lambda *_: order)
+        yield Case("encode", (text, merges), _encoded, lambda _, merges: order if merges else begin)
     for text, merges in _tables():
         yield Case("decode", (_encoded(text, merges), merges), _decoded, lambda *_: back)
     yield Case("decode", ([240, 159], []), _decoded, lambda *_: back)
@@ -167,6 +170,7 @@ def _cut_cases(model: Tokenizer | None) -> Iterator[Case]:
         "hello've world123 how's   it?!",
         "if x:\n    return y",
         "你好a🦙🦙",
+        *("1234567", "²!", "\t#", "\n3", "how’s", "'the", "-----", "internationalization"),
     ]
     for text in [*_texts(), *more]:
         yield Case("cut", (text,), _cut, lambda _: "The chapter explains GPT-2's pattern part by part.")
@@ -186,7 +190,7 @@ PIECES = "▁t en he in ▁a ▁the er an ▁in ll hell ing ▁an na nan ▁b ba
 def _spec(rows: Sequence[Row], add_dummy_prefix: bool) -> ModelSpec:
     pieces = Pieces.of(Piece(text.encode(), score, PieceType[type]) for text, score, type in rows)
     rules = NormalizerSpec(add_dummy_prefix=add_dummy_prefix, remove_extra_whitespaces=False)
-    return ModelSpec(pieces, rules, byte_fallback=True)
+    return ModelSpec(pieces, rules, byte_fallback=any(type == "BYTE" for _, _, type in rows))
 
 
 def _rows(scores: Mapping[str, float]) -> list[Row]:
@@ -220,12 +224,13 @@ def _piece_cases(model: Tokenizer | None) -> Iterator[Case]:
         return "\n".join(str(step) for step in made if step.kind != "end")  # (the end has ids)
 
     rng = random.Random(5)
-    for size in range(80):  # (scores need not be in the order of training, nor all different)
-        text = "".join(rng.choices("abc", k=3 + size // 10))
+    for size in range(80):  # (scores drawn at random, which may be equal; parts need not be pieces)
+        text = "".join(rng.choices("ab▁", k=3 + size // 10))
         pieces = {
             text[at : at + length] for at in range(len(text)) for length in (2, 3) if rng.random() < 0.7
         }
-        scores = {piece: float(-rng.randrange(4)) for piece in sorted({*pieces, *"abc"})}
+        pieces |= {character for character in "ab▁" if rng.random() < 0.8}
+        scores = {piece: float(-rng.randrange(4)) for piece in sorted(pieces)}
         yield Case("encode_pieces", (text, scores), _merged_pieces, remark)
     for text in _texts():
         yield Case("encode_pieces", (_normalized(text), _ranked()), _merged_pieces, remark)
@@ -246,29 +251,57 @@ def unfit(model: Tokenizer) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
+VOCAB: list[Row] = [*_rows(_ranked()), ("<s>", 0.0, "CONTROL"), ("</s>", 0.0, "CONTROL")]
+"""The vocab of the last rung's small model."""
+BACK = """\
+CONTROL pieces are left out, and a ▁ at the beginning. Every other ▁ of a piece becomes a space.
+BYTE pieces become bytes, and these text: decode(errors='replace')."""
+
+
+def vocab_of(tok: Tokenizer) -> list[Row]:
+    """The same of any model."""
+    vocab = tok.vocab
+    return [(vocab[id], vocab.score(id), vocab.piece_type(id).name) for id in range(len(vocab))]
+
+
 def _model_cases(model: Tokenizer | None) -> Iterator[Case]:
-    special: list[Row] = [("<s>", 0.0, "CONTROL"), ("</s>", 0.0, "CONTROL")]
-    small = Tokenizer.from_spec(_spec([*_rows(_ranked()), *special], True))
-    back: list[Case] = []
-    joining = "CONTROL pieces and the space in front are left out. BYTE pieces become bytes, and these text."
-    for tok in filter(None, (small, model)):
-        ids = range(len(tok.vocab))
-        vocab = [(tok.vocab[id], tok.vocab.score(id), tok.vocab.piece_type(id).name) for id in ids]
-        about = "" if tok is model else "vocab is that of a small model, in which <s and > would make <s>.\n"
+    models = [(Tokenizer.from_spec(_spec(VOCAB, True)), VOCAB)]
+    models += [(model, vocab_of(model))] if model else []
+    made = [case for tok, vocab in models for case in _cases_of(tok, vocab)]
+    yield from sorted(made, key=lambda case: case.name, reverse=True)
 
-        def remark(text: str, _: object, tok: Tokenizer = tok, about: str = about) -> str:
-            return about + "\n".join(map(str, steps(tok, text)))
 
-        def decoded(ids: list[int], _: object, tok: Tokenizer = tok) -> str:
-            if "\ufffd" in (text := tok.decode(ids)):
-                raise ValueError("a part of a character, which programs show in different ways")
-            return text
+def _cases_of(tok: Tokenizer, rows: list[Row]) -> Iterator[Case]:
+    """The last rung's cases for one model."""
+    origin = "VOCAB" if rows is VOCAB else "vocab_of(cpbpe.load(MODEL))"
 
-        for text in [*_texts(), "Hello world", "The llama 🦙 reads stories, 你好!"]:
-            coded = tok.encode(text, add_bos=True)
-            yield Case("tokenize", (text, vocab), lambda text, _, tok=tok: tok.encode(text), remark)
-            back.append(Case("detokenize", (coded, vocab), decoded, lambda *_: joining))
-    yield from back
+    def model(vocab: list[Row]) -> Tokenizer:
+        if vocab is rows:
+            return tok
+        if not {"<unk>", "▁"} <= {piece for piece, _, _ in vocab}:
+            raise ValueError("several unknown characters side by side, which are one id")
+        return Tokenizer.from_spec(_spec(vocab, True))  # (a printed example)
+
+    def decoded(ids: list[int], vocab: list[Row]) -> str:
+        if (text := model(vocab).decode(ids)).count("\ufffd") > 1:
+            raise ValueError("several broken bytes, which programs show in different ways")
+        return text
+
+    def remark(given: Any, vocab: list[Row]) -> str:
+        if isinstance(given, str):
+            lines = [str(step) for step in steps(model(vocab), given)]
+            lines += ["<s> is CONTROL: nothing merges into it."] if "<s>" in given else []
+        else:
+            lines = [", ".join(f"{id} is {vocab[id][0]}" for id in given), BACK]
+        return "\n".join([*lines, *([f"vocab is {origin} of cpbpe.tools.ladder."] if vocab is rows else [])])
+
+    for text in [*_texts(), "lll", "aaaaaaa", "$$$$$", "Hello world", "The llama 🦙 reads stories, 你好!"]:
+        yield Case("tokenize", (text, rows), lambda text, vocab: model(vocab).encode(text), remark)
+        yield Case("detokenize", (tok.encode(text, add_bos=True), rows), decoded, remark)
+    ids = {piece: id for id, (piece, _, _) in enumerate(rows)}
+    for pieces in ("<0xE2>", "in", "in ▁in", "▁ ▁ in", "in <0xF0>", "<0xE2> <0x96> <0x81>"):
+        if all(piece in ids for piece in pieces.split()):  # (what no text gives, but a network may)
+            yield Case("detokenize", ([ids[piece] for piece in pieces.split()], rows), decoded, remark)
 
 
 # --- The ladder -----------------------------------------------------------------------------------
@@ -335,9 +368,10 @@ RUNGS = (
     Rung(
         "tokenize(text, vocab) -> list of ids\ndetokenize(ids, vocab) -> str",
         "A real model: vocab is a list of (piece, score, type), and an id is a place in it. The types are\n"
-        "'NORMAL', 'UNKNOWN', 'CONTROL' and 'BYTE'. You may call your functions of rungs 6 and 7. Match it\n"
-        "on any text, and you have written Llama's tokenizer.",
+        "'NORMAL', 'UNKNOWN' (for what has no piece, if there are no bytes), 'CONTROL' and 'BYTE'. You may\n"
+        "call your functions of rungs 6 and 7. Match it on any text, and you have written Llama's tokenizer.",
         "tokenize('a', [('<unk>', 0, 'UNKNOWN'), ('▁a', 0, 'NORMAL'), ('▁', -1, 'NORMAL')]) == [1]\n"
+        "tokenize('b', [('<unk>', 0, 'UNKNOWN'), ('▁a', 0, 'NORMAL'), ('▁', -1, 'NORMAL')]) == [2, 0]\n"
         "detokenize([1], [('<unk>', 0, 'UNKNOWN'), ('▁a', 0, 'NORMAL'), ('▁', -1, 'NORMAL')]) == 'a'",
         "7-sentencepiece",
         _model_cases,
