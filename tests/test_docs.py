@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
 COURSE = sorted((ROOT / "docs" / "learn").glob("[0-9]*.md"))
 DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITHOUT_EXAMPLES = {"releasing", "glossary"}  # (the commands of the first build wheels and publish them)
+WITHOUT_EXAMPLES = {"glossary"}
 PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
@@ -57,7 +57,7 @@ def _folder(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def _skip_without_wasm(name: str) -> None:
     """The examples of these make the page of `cpbpe view`. Under CI it is an error if they cannot."""
-    if name in ("cpbpe.tools.page", "view") and not CORE.exists() and not os.environ.get("CI"):
+    if name in ("cpbpe.tools.page", "showing") and not CORE.exists() and not os.environ.get("CI"):
         pytest.skip("there is no engine.wasm, which .ci/wasm makes")
 
 

@@ -185,7 +185,7 @@ and with pip's option --no-binary cpbpe if it came from PyPI"
             f"the compiled core, {os.path.join(here, foreign)}, is for another Python or another system. "
             f"Install cpbpe again with this Python, {sys.executable}"
         )
-    # (pip prefers the wheel without a core to compiling one: see docs/releasing.md. A checkout has none.)
+    # (pip prefers the wheel without a core to compiling one: see CONTRIBUTING.md. A checkout has none.)
     return (
         "the compiled core is not installed. Install cpbpe again with a Rust toolchain (https://rustup.rs), "
         "and with pip's option --no-binary cpbpe if it came from PyPI"

@@ -19,7 +19,7 @@ MOST_EVIDENCE = 5
 
 
 class Kind(NamedTuple):
-    """A kind of finding. docs/lint.md says what each finds."""
+    """A kind of finding. docs/inspecting.md says what each finds."""
 
     severity: str
     """How bad it is, unless the check says that it is worse."""

@@ -174,8 +174,8 @@ def test_all_codes_are_tried() -> None:
 
 
 def test_the_page_lists_all_codes() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "lint.md").read_text(encoding="utf-8")
-    rows = [row.split(" | ")[:2] for row in page.partition("## All codes")[2].split("\n") if "| `" in row]
+    page = (Path(__file__).parents[2] / "docs" / "inspecting.md").read_text(encoding="utf-8")
+    rows = [row.split(" | ")[:2] for row in page.partition("### All codes")[2].split("\n") if "| `" in row]
     listed = [(code.strip("| `"), severity) for code, severity in rows]
     assert listed == [(code, kind.severity) for code, kind in CODES.items()]
 

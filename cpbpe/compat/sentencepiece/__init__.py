@@ -7,7 +7,7 @@ A program only has to change its import line:
 >>> sp.encode("Hello world")
 [22557, 1526]
 
-`docs/sentencepiece.md` lists the differences and the reasons for them.
+`docs/replacing.md` lists the differences and the reasons for them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A program only has to change its import line:
 >>> enc.encode("hello<|end|>", allowed_special="all")
 [258, 111, 259]
 
-`docs/tiktoken.md` lists the differences and the reasons for them. The most important one: nothing is
+`docs/replacing.md` lists the differences and the reasons for them. The most important one: nothing is
 downloaded. `get_encoding` reads the files that tiktoken has downloaded, or says where it wants them.
 """
 

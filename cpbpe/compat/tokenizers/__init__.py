@@ -9,7 +9,7 @@ A program only has to change its import line:
 >>> tokenizer.encode("Hello world").ids
 [1, 22557, 1526]
 
-`docs/tokenizers.md` lists what is the same, and what is not. The library itself is not needed.
+`docs/replacing.md` lists what is the same, and what is not. The library itself is not needed.
 """
 
 from __future__ import annotations
