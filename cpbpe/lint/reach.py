@@ -1,9 +1,8 @@
 """Which pieces text can yield, with a text for each of them: decided for all pieces at once.
 
 docs/inspecting.md proves the facts that this file relies on. A text can yield a piece only if the piece's
-own text
-merges into it, or, in a byte-level model, if a chunk of exactly this text is taken whole. Whether the piece
-then stays depends on what is around it, and on the normalizer or the pattern.
+own text merges into it, or, in a byte-level model, if a chunk of exactly this text is taken whole. Whether
+the piece then stays depends on what is around it, and on the normalizer or the pattern.
 
 In models whose symbols begin as characters, a character that occurs in no piece is put beside the piece,
 because nothing merges with it. Then the piece stays, provided that the normalizer turns some text into these
