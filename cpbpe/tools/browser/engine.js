@@ -97,7 +97,7 @@ const cpbpe = {};
   const CARRIED = 41701;
   const FLAGS = ['plain', 'lstrip', 'rstrip', 'single_word', 'late', 'normalized'];
   const carriedBy = (file) => {
-    const found = cpbpe.fields(file)?.findLast(({ number }) => number === CARRIED); // (the last one counts)
+    const found = cpbpe.fields(file, CARRIED)?.at(-1); // (the last one counts)
     let carried;
     try {
       carried = JSON.parse(strict.decode(found?.value ?? NOTHING));
