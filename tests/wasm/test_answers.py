@@ -13,6 +13,7 @@ from cpbpe.tools.built import built
 from tests.bytes.models import OWN, model, spec_of
 from tests.support import node as nodes
 from tests.support import tiers, zoo
+from tests.support.budget import MUCH
 from tests.support.node import Node, sentence
 
 pytestmark = pytest.mark.skipif(not nodes.RUNS, reason=f"not there: {', '.join(nodes.MISSING)}")
@@ -28,12 +29,13 @@ BYTE_LEVEL = {
     "own pattern": model(OWN),
     "no pattern": model(None),
 }
-NAMES = [
+FEW = [
     *("tokenizer.model.v1", "llama", "defaults", "user-defined", "user-defined-llama", "unused"),
     *("unused-ambiguous", "unused-user-defined", "equal-scores", "shuffled-scores", "odd-scores", "orphans"),
     *("deep-unused", "nested-user-defined", "inner-spaces", "broken-pieces", "suffix", "nul", "renamed-unk"),
     *BYTE_LEVEL,
 ]
+NAMES = [*zoo.NAMES, *BYTE_LEVEL] if MUCH else FEW
 SOME = ["llama", "unused-user-defined", "odd-scores", "suffix", "whole", "own pattern"]
 
 
