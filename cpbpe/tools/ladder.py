@@ -230,7 +230,7 @@ def _piece_cases(model: Tokenizer | None) -> Iterator[Case]:
             text[at : at + length] for at in range(len(text)) for length in (2, 3) if rng.random() < 0.7
         }
         pieces |= {character for character in "ab▁" if rng.random() < 0.8}
-        scores = {piece: float(-rng.randrange(4)) for piece in sorted(pieces)}
+        scores = {piece: float(-rng.choice((0, 1, 2, 30000))) for piece in sorted(pieces)}
         yield Case("encode_pieces", (text, scores), _merged_pieces, remark)
     for text in _texts():
         yield Case("encode_pieces", (_normalized(text), _ranked()), _merged_pieces, remark)
@@ -295,6 +295,8 @@ def _cases_of(tok: Tokenizer, rows: list[Row]) -> Iterator[Case]:
             lines = [", ".join(f"{id} is {vocab[id][0]}" for id in given), BACK]
         return "\n".join([*lines, *([f"vocab is {origin} of cpbpe.tools.ladder."] if vocab is rows else [])])
 
+    few = [row for row in _rows({"ccc": 0, "cc": -1, "c": -2, "▁": -3}) if row[2] != "BYTE"]
+    yield Case("tokenize", ("cccc", few), lambda text, vocab: model(vocab).encode(text), remark)
     for text in [*_texts(), "lll", "aaaaaaa", "$$$$$", "Hello world", "The llama 🦙 reads stories, 你好!"]:
         yield Case("tokenize", (text, rows), lambda text, vocab: model(vocab).encode(text), remark)
         yield Case("detokenize", (tok.encode(text, add_bos=True), rows), decoded, remark)

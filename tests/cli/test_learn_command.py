@@ -164,6 +164,7 @@ MISTAKES = [
     (6, '.replace(" ", "▁") if', '.replace(" ", "▁").replace("\\u3000", "▁") if'),
     (6, '.replace(" ", "▁") if', '.replace(" ", "▁").replace("\\xa0", "▁") if'),
     (6, '.replace(" ", "▁") if', '.replace(" ", "▁").replace("\\r\\n", "\\n") if'),
+    (7, "if pair in scores]", "if scores.get(pair, -100) > -100]"),
     (7, "symbols = list(text)", "symbols = in_bytes(text, scores)"),
     (7, "if pair in scores]", "if {pair, symbols[at], symbols[at + 1]} <= {*scores}]"),
 ]
@@ -209,6 +210,13 @@ WRONG = [
         7,
         "encode_pieces",
         "return [piece for word in re.findall('▁?[^▁]+|▁', text) for piece in right_pieces(word, scores)]",
+    ),
+    (
+        8,
+        "tokenize",
+        "global encode_pieces\n"
+        "    encode_pieces = lambda text, scores: in_bytes(all_at_once(list(text), scores), scores)\n"
+        "    return right_tokenize(text, vocab)",
     ),
     (8, "tokenize", "return right_tokenize(text, [(piece, score, 'NORMAL') for piece, score, _ in vocab])"),
     (8, "detokenize", "return ''.join(vocab[id][0] for id in ids).replace('▁', ' ')[1:]"),
