@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,8 @@ def kinds(results: Report) -> list[str]:
     return [caption, "", *grid(["text", *(title for *_, title in KIND_COLUMNS)], rows)]
 
 
-def growth(results: Report) -> list[str]:
-    """The table of hard texts."""
+def growth(results: Report, english: float) -> list[str]:
+    """The table of hard texts. `english` is how many megabytes of English cpbpe encodes in a second."""
     kinds = results["inputs"]
     names = list(next(iter(kinds.values())))
     sizes = list(dict.fromkeys(size for libraries in kinds.values() for figures in libraries.values()
@@ -180,11 +181,25 @@ def growth(results: Report) -> list[str]:
             rows.append([kind, name, *times, number(last / first)])
     head = ["text", "library", *(f"{int(size) // 1000:,} KB" for size in sizes), "last ÷ first"]
     ranges = {name: f"{number(min(found))} to {number(max(found))}" for name, found in quotients.items()}
+    slow = {kind: list(libraries["cpbpe"]["ns_per_byte"].values())[-1] for kind, libraries in kinds.items()}
+    worst = max(slow, key=slow.__getitem__)
+    word, most = (
+        f"take {number(slow[kind] * int(sizes[-1]) / 1e9)} s ({number(slow[kind])} ns for each byte), "
+        f"{slow[kind] * english / 1e3:.0f} times as long"
+        for kind in ("one word", worst)
+    )
     caption = (
         f"Time stays proportional to the length, also where a text has no place to be cut: a byte of the "
         f"longest text takes {ranges.pop('cpbpe')} times as long as one of the shortest ("
-        f"{', '.join(f'in {name} {found} times' for name, found in ranges.items())}). These are nanoseconds "
-        f"for each byte, by the length of the text, as `python -m benchmarks.pathological` measures them."
+        f"{', '.join(f'in {name} {found} times' for name, found in ranges.items())}).\n\n"
+        f"But a byte takes longer than in ordinary English ({number(1e3 / english)} ns): "
+        f"{int(sizes[-1]) / 1e6:g} MB of one word {word}, and {worst}, the worst of these texts, {most}. "
+        "Twice the length takes about twice the time.\n\n"
+        "*One word* is pieces of letters, chosen at random and joined without a space. *Pieces that could "
+        "merge with their neighbours* are chosen so that the letters on both sides of a border are a piece, "
+        "too. In *merges from right to left*, each pair merges before the pair to its left. *Base64* is of "
+        "random bytes; *unknown characters* are of a private area of Unicode. These are nanoseconds for each "
+        "byte, by the length of the text, as `python -m benchmarks.pathological` measures them."
     )
     return ["### Long texts without spaces", "", caption, "", *grid(head, rows)]
 
@@ -243,12 +258,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--models", type=Path, help="what benchmarks.models wrote")
     parser.add_argument("--readme", type=Path, help="the file to put the tables into")
     options = parser.parse_args(arguments)
-    lines = speeds(json.loads(options.results.read_text()))
+    results = json.loads(options.results.read_text())
+    lines = speeds(results)
+    english = next(r for r in results["results"] if (r["corpus"], r["case"]) == ("en", "array"))
     tables = (
         (options.kinds, kinds),
         (options.models, models),
         (options.memory, memory),
-        (options.growth, growth),
+        (options.growth, partial(growth, english=english["libraries"]["cpbpe"]["median"])),
     )
     for path, make in tables:
         if path:
