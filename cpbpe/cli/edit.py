@@ -149,6 +149,17 @@ def _check(arguments: argparse.Namespace) -> None:
         raise NotUnderstoodError("--corpus is for --learn N and --prune; give one of them")
     if (arguments.weights is None) != (arguments.weights_out is None):
         raise NotUnderstoodError("--weights and --weights-out go together")
+    adds = bool(arguments.word or arguments.words or arguments.piece)
+    if not adds and (arguments.kind != "normal" or arguments.skip):
+        raise NotUnderstoodError(
+            "--kind and --skip are about words and pieces; give --words FILE or --piece TEXT"
+        )
+    if arguments.unused and not (adds or arguments.remove):
+        raise NotUnderstoodError("--unused is about --word, --words, --piece and --remove; give one of them")
+    if arguments.weights is not None:
+        with importing:
+            from cpbpe.lint.usage import safetensors_head
+        safetensors_head(arguments.weights)  # (before the work: errors name the file)
     if arguments.only is not None and arguments.merge is None:
         raise NotUnderstoodError("--only is for --merge MODEL")
 

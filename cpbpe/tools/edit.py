@@ -16,14 +16,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
+from cpbpe.lint.halves import completions
 from cpbpe.model.byte_level import chunks
-from cpbpe.model.spec import ModelSpec, PieceType
+from cpbpe.model.spec import MAX_SPLIT_DEPTH, ModelSpec, PieceType
 from cpbpe.model.validity import MAX_PIECE_BYTES
 from cpbpe.reference.encoding import MERGEABLE
 from cpbpe.spelling import counted
@@ -33,6 +35,23 @@ from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
 from cpbpe.tokenizer.tokenizer import Tokenizer, load
 from cpbpe.tools.edit_report import EditReport, Step, new_ids, report
 from cpbpe.tools.edit_rows import Resizing, Rule
+from cpbpe.tools.promises import (
+    ALL_KEPT,
+    FOUND_FIRST,
+    HOLDS,
+    KEEP_REACH,
+    LOWEST,
+    NOT_MADE,
+    NOT_TEXT,
+    OTHER_NAMES,
+    RENAMED,
+    RENUMBERED,
+    REWRITTEN,
+    ROLES,
+    SPLIT_UP,
+    TIED,
+    promised,
+)
 from cpbpe.tools.rows import Places, Rows, Ways
 from cpbpe.training.arguments import ReadingOptions
 from cpbpe.training.corpus import Source
@@ -45,33 +64,14 @@ _KINDS = {
     "control": PieceType.CONTROL,
     "unused": PieceType.UNUSED,
 }
+_OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED)
+"""The types of pieces that a corpus can do without."""
 _WITHOUT_SPACES = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts whose words do not begin with a space."""
 _BATCH = 4096
+_KEEP_REACH = {promise.partition(";")[0] for promise in KEEP_REACH}
 _MOST_SAID = 5
 """At most so many things that were left out are named."""
-
-HOLDS = (
-    "a text that holds none of the new pieces has the same tokens as before, because new pieces merge after "
-    "all others; in any other text, each token is an old one, or several old ones joined"
-)
-FOUND_FIRST = "a text that holds none of the new pieces has the same tokens as before"
-NOT_TEXT = "every text has the same tokens as before, because no text yields the new pieces"
-NOT_MADE = "every text has the same tokens as before, because the removed pieces were never made in any text"
-ALL_KEPT = (
-    "a text all of whose tokens were kept has the same tokens as before, because everything that is made on "
-    "the way to them was kept, too"
-)
-SPLIT_UP = (
-    "a text that had none of these tokens has the same tokens as before; in any other, each of them is split "
-    "into the two parts that had been merged to make it"
-)
-LOWEST = (
-    "each old token is a token still, or several that make it up, because what was removed merged after "
-    "everything else"
-)
-RENUMBERED = "every text has the same tokens as before; only ids have changed"
-SETTINGS = "tokens may change in any text: text is rewritten in another way before it is merged"
 
 
 class Edit:
@@ -108,7 +108,11 @@ class Edit:
         if isinstance(rows, Rows):
             places = rows.origins()
             origins = np.where(places >= 0, self._origins[places], -1)
-        return Edit(self.old, tokenizer, origins, (*self.steps, Step(name, promise, tuple(notes))))
+        step = Step(name, promised(promise, spec), tuple(notes), promise.partition(";")[0] in _KEEP_REACH)
+        return Edit(self.old, tokenizer, origins, (*self.steps, step))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Edit, (self.old, self.tokenizer, self._origins, self.steps)
 
     @property
     def _spec(self) -> ModelSpec:
@@ -148,7 +152,7 @@ class Edit:
             raise ValueError(f'between must be "normal" or "unused", not {between!r}')
         if kind != "normal":  # a name, which has no space before it
             words, pieces = (), [*_several("words", words), *_several("pieces", pieces)]
-        wanted, notes = self._wanted(words, pieces)
+        wanted, notes = self._wanted(words, pieces, is_text=kind != "control")
         spec, rows = self._spec, Rows(self._spec)
         byte_level = spec.alphabet == "bytes"
         if byte_level and (kind == "user_defined" or between == "unused"):
@@ -160,10 +164,11 @@ class Edit:
         if kind == "normal":
             refused = self._add_normal(rows, wanted, _KINDS[between], notes)
         else:
-            known = [text for text in wanted if text in spec.ids]
-            refused = [f"{quoted(text_of(text))} is already piece {spec.ids[text]}" for text in known]
+            taken = {**spec.ids, **dict(spec.added)}
+            known = [text for text in wanted if text in taken]
+            refused = [f"{quoted(text_of(text))} is already piece {taken[text]}" for text in known]
             for text in wanted:
-                if text not in spec.ids:
+                if text not in taken:
                     rows.append(text, 0.0, type)
         if refused and not skip:
             more = f"; so are {len(refused) - 1:,} others" if len(refused) > 1 else ""
@@ -171,24 +176,32 @@ class Edit:
         notes += [f"left out: {reason}" for reason in refused[:_MOST_SAID]]
         if len(refused) > _MOST_SAID:
             notes.append(f"left out: {len(refused) - _MOST_SAID:,} more")
+        if len(rows.added) < len(spec.added):
+            number = counted(len(spec.added) - len(rows.added), "added token")
+            notes.append(f"{number} became pieces of type CONTROL, with the ids that they had")
         promise = {"normal": HOLDS, "user_defined": FOUND_FIRST, "control": NOT_TEXT}[kind]
         return self._next("add", rows, promise, notes)
 
     def _add_normal(self, rows: Rows, wanted: list[bytes], between: PieceType, notes: list[str]) -> list[str]:
         """Add NORMAL pieces, each with those that lead to it. Return why others cannot be added."""
         spec, ways, below = self._spec, Ways(self._spec), rows.scores_below()
+        taken = {**spec.ids, **dict(spec.added)}
+        dead = ways.unmade() if between == PieceType.UNUSED else []
         added: dict[bytes, int] = {}
         already: list[str] = []
         refused: list[str] = []
         for text in wanted:
             try:
                 self._check_normal(text, ways)
-                if text in spec.ids or text in added:
+                if (id := added.get(text, spec.ids.get(text))) is not None:
                     already.append(text_of(text))
-                    if text in added:  # it may have been UNUSED, on the way to another one
-                        rows.types[added[text]] = PieceType.NORMAL
+                    rows.types[id] = PieceType.NORMAL  # it may have been UNUSED, on the way to another one
                     continue
-                new = ways.extend(text, never=spec.ids) or [text]
+                new = ways.extend(text, never=taken) or [text]
+                if between == PieceType.UNUSED and len(new) > MAX_SPLIT_DEPTH:
+                    raise ModelError(
+                        f"{quoted(text_of(text))} needs too many UNUSED pieces to be split up again"
+                    )
             except ModelError as error:
                 refused.append(str(error))
                 continue
@@ -197,10 +210,17 @@ class Edit:
                 added[piece] = len(rows.texts) - 1
         if already:
             notes.append(f"{counted(len(already), 'piece')} existed already: {', '.join(already[:5])}")
+        if woken := next((piece for piece in dead if len(ways.symbols(piece)) == 1), None):
+            raise ModelError(
+                f"nothing makes the piece {quoted(text_of(woken))} today, and UNUSED pieces would: texts "
+                f"without the new words would change; prune() first, or leave out between="
+            )
         return refused
 
-    def _wanted(self, words: Iterable[str], pieces: Iterable[str | bytes]) -> tuple[list[bytes], list[str]]:
-        """The pieces to add, and what there is to say about them."""
+    def _wanted(
+        self, words: Iterable[str], pieces: Iterable[str | bytes], is_text: bool
+    ) -> tuple[list[bytes], list[str]]:
+        """The pieces to add, and what there is to say about them. `is_text`: whether texts can yield them."""
         for name, given in (("words", words), ("pieces", pieces)):
             if isinstance(given, (str, bytes)):
                 raise TypeError(f"{name} is a list of texts; for one text write [{given!r}]")
@@ -220,14 +240,11 @@ class Edit:
             space = b" " if byte_level or not rules.escape_whitespaces else SPACE
             wanted[text + space if rules.suffix else space + text] = None
         for piece in pieces:
+            if not isinstance(piece, (str, bytes)):
+                raise TypeError(f"a piece is str or bytes, not {type(piece).__name__}")
             data = piece.encode() if isinstance(piece, str) else bytes(piece)
-            parts = [data] if byte_level else data.split(SPACE)
-            for part in parts:
-                if is_valid_utf8(part) and (left := engine.normalize(part)) != part:
-                    raise ModelError(
-                        f"the piece {quoted(text_of(data))} never occurs: the model rewrites it to "
-                        f"{quoted(text_of(left))} first; give that"
-                    )
+            if is_text and (reason := self._never_occurs(data)):
+                raise ModelError(reason)
             wanted[data] = None
         notes = []
         if without:
@@ -244,11 +261,28 @@ class Edit:
                 )
         return list(wanted), notes
 
+    def _never_occurs(self, piece: bytes) -> str:
+        """Why the model rewrites a piece before anything is merged; "" if it does not."""
+        spec = self._spec
+        engine, rules = self.tokenizer.facts.engine.variant(prefix=False), spec.normalizer
+        name = quoted(text_of(piece))
+        if rules.remove_extra_whitespaces and rules.escape_whitespaces and SPACE * 2 in piece:
+            return f"the piece {name} never occurs: the model merges spaces first"
+        for part in [piece] if spec.alphabet == "bytes" else piece.split(SPACE):
+            if is_valid_utf8(part) and (left := engine.normalize(part)) != part:
+                left_shown = quoted(text_of(left))
+                return (
+                    f"the piece {name} never occurs: the model rewrites it to {left_shown} first; give that"
+                )
+        return ""
+
     def _check_normal(self, text: bytes, ways: Ways) -> None:
         """Raise an error if merging can never make a piece of this text, whatever is added."""
         spec, name = self._spec, quoted(text_of(text))
         known = spec.ids.get(text)
-        if known is not None and spec.pieces.types[known] != PieceType.NORMAL:
+        if text in dict(spec.added):
+            raise ModelError(f"{name} is an added token; choose another text")
+        if known is not None and spec.pieces.types[known] not in (PieceType.NORMAL, PieceType.UNUSED):
             kind = PieceType(spec.pieces.types[known]).name
             raise ModelError(f"{name} is already piece {known}, of type {kind}; choose another text")
         if spec.alphabet == "bytes":
@@ -314,13 +348,20 @@ class Edit:
                 display=display,
             )
         below = rows.scores_below()
-        for piece in (*learned.merges, *learned.characters):
-            rows.append(piece, next(below))
-        note = (
-            f"{counted(len(learned.merges), 'merge')} and {counted(len(learned.characters), 'character')}; "
-            f"the merges save {counted(learned.saved, 'token')} of the corpus"
+        new = [*learned.merges, *learned.characters]
+        never = {piece for piece in new if self._never_occurs(piece)}
+        for piece in new:
+            if piece not in never:
+                rows.append(piece, next(below))
+        merges, characters = (
+            counted(len(n), w) for n, w in zip(learned[:2], ("merge", "character"), strict=True)
         )
-        return self._next("from_corpus", rows, HOLDS, [note])
+        notes = [
+            f"{merges} and {characters}; the merges save {counted(learned.saved, 'token')} of the corpus"
+        ]
+        if never:
+            notes = [f"{counted(len(never), 'piece')} left out, which the model rewrites before it merges"]
+        return self._next("from_corpus", rows, HOLDS, notes)
 
     def merge(
         self,
@@ -351,20 +392,17 @@ class Edit:
         ranks = theirs.pieces.ranks()
         order = [id for id, type in enumerate(theirs.pieces.types) if type == PieceType.NORMAL]
         order.sort(key=lambda id: (ranks[id], id))
-        seen, refused = set(spec.pieces.texts), 0
+        seen, refused, taken = set(spec.pieces.texts), 0, {**spec.ids, **dict(spec.added)}
         for id in order:
             text = theirs.pieces.texts[id]
-            if text in seen or not wanted(text_of(text)):
+            if text in seen or not wanted(text):
                 continue
             try:
                 self._check_normal(text, ways)
-                new = ways.extend(text, wanted, spec.ids) or [text]
+                new = [] if self._never_occurs(text) else ways.extend(text, wanted, taken) or [text]
             except ModelError:
-                refused += 1
-                continue
-            if not all(wanted(text_of(piece)) for piece in new):
-                refused += 1
-                continue
+                new = []
+            refused += not new
             for piece in new:
                 seen.add(piece)
                 rows.append(piece, next(below))
@@ -372,24 +410,41 @@ class Edit:
         if only is not None:
             promise += f"; so a text that holds none of the pieces {meaning} keeps its tokens"
         notes = [f"{counted(refused, 'piece')} of the other model cannot be made here"] if refused else []
+        if others := sum(type == PieceType.USER_DEFINED for type in theirs.pieces.types):
+            notes.append(f"{counted(others, 'user-defined piece')} of the other model did not come along")
         return self._next("merge", rows, promise, notes)
 
-    def _chosen(self, only: Any) -> tuple[Callable[[str], bool], str]:
+    def _chosen(self, only: Any) -> tuple[Callable[[bytes], bool], str]:
         """Whether a piece of another model is wanted, and what such a piece is, in words."""
         if only is None:
             return lambda piece: True, ""
-        if callable(only):
-            return lambda piece: bool(only(piece)), "that were chosen"
+        test: Callable[[str], bool] = only
+        meaning = "that were chosen"
         if only == "new_characters":
             if self._spec.alphabet == "bytes":
                 raise ModelError("a byte-level model has no new characters; choose by a script or a function")
             known = {text_of(text) for text in self._spec.pieces.texts}
-            return lambda piece: not all(c in known for c in piece), "with a character that had no piece"
-        if only not in ranges()[2]:
+            test, meaning = (
+                lambda piece: not all(c in known for c in piece),
+                "with a character that had no piece",
+            )
+        elif only in ranges()[2]:
+            test, meaning = (
+                lambda piece: any(script(c) == only for c in piece),
+                f"with a character of the script {only}",
+            )
+        elif not callable(only):
             raise ValueError(
                 f'only must be "new_characters", a script such as "Han", or a function, not {only!r}'
             )
-        return lambda piece: any(script(c) == only for c in piece), f"with a character of the script {only}"
+
+        def wanted(piece: bytes) -> bool:
+            """(A piece that ends inside a character is wanted if it is, however it is completed.)"""
+            texts = [piece.decode()] if is_valid_utf8(piece) else completions(piece)
+            found = [bool(test(text)) for text in texts]
+            return bool(found) and all(found)
+
+        return cache(wanted), meaning
 
     # --- Shrinking ----------------------------------------------------------------------------------
 
@@ -412,6 +467,11 @@ class Edit:
             if spec.alphabet == "bytes":
                 raise ModelError("a byte-level model has no UNUSED pieces; leave out leave=")
             for id in ids:
+                text = spec.pieces.texts[id]
+                if len(text) == character_length(text, 0):
+                    raise ModelError(
+                        f"{quoted(text_of(text))} is one character, so it cannot be split up; leave it"
+                    )
                 rows.types[id] = PieceType.UNUSED
             return self._next("remove", rows, SPLIT_UP)
         if leave != "nothing":
@@ -439,7 +499,7 @@ class Edit:
             return self.tokenizer.facts.check_id(piece, "remove")
         id = self.tokenizer.vocab.get(piece)
         if id is None:
-            raise KeyError(f"{piece!r} is not a piece of this model")
+            raise ModelError(f"{piece!r} is not a piece of this model")
         return id
 
     def _check_removable(self, id: int) -> None:
@@ -450,6 +510,8 @@ class Edit:
         if spec.pieces.types[id] not in MERGEABLE:
             kind = PieceType(spec.pieces.types[id]).name
             raise ModelError(f"{name} has the type {kind}; pieces of this type stay, rename() gives others")
+        if spec.pieces.types[id] == PieceType.UNUSED:
+            raise ModelError(f"{name} is UNUSED: no text yields it, but without it other pieces would merge")
         if self._is_needed(id):
             raise ModelError(f"{name} is a single symbol, and without it some text would be lost")
 
@@ -485,14 +547,15 @@ class Edit:
         if isinstance(texts, (str, bytes)):
             raise TypeError(f"texts is an iterable of texts; for one text write [{texts!r:.20}]")
         # 1. What always stays, and how often the corpus uses the others.
-        always = {
-            id for id, type in enumerate(spec.pieces.types) if type not in MERGEABLE or self._is_needed(id)
-        }
-        always |= {self._id_of(piece) for piece in _several("keep", keep)}
+        types = spec.pieces.types
+        always = {id for id, type in enumerate(types) if type not in _OF_TEXT or self._is_needed(id)}
+        always |= {id for piece in _several("keep", keep) if (id := self._id_of(piece)) < len(types)}
         counts = np.zeros(len(self.tokenizer), np.int64)
         for block in _blocks(texts):
             ids = self.tokenizer.encode_arrays(block).ids
             counts += np.bincount(ids, minlength=len(counts))
+        if not counts.any():
+            raise ValueError("the corpus has no tokens, so everything would go; give texts")
         used = [int(id) for id in np.argsort(-counts, kind="stable") if counts[id] and id < len(spec.pieces)]
         # 2. Keep the most frequent, each with what is made on the way to it.
         kept = {spec.pieces.texts[id] for id in always}
@@ -531,7 +594,7 @@ class Edit:
         merges = [
             id
             for id, text in enumerate(spec.pieces.texts)
-            if spec.pieces.types[id] == PieceType.NORMAL
+            if spec.pieces.types[id] in (PieceType.NORMAL, PieceType.UNUSED)
             and len(text) > (character_length(text, 0) if characters else 1)
         ]
         least = len(spec.pieces) - len(merges)
@@ -544,9 +607,10 @@ class Edit:
                 f"size must be {least} (no merges) to {len(spec.pieces)} (all pieces), not {size!r}"
             )
         merges.sort(key=lambda id: (ranks[id], id))
-        gone = set(merges[int(size) - least :])
+        stay, gone = merges[: int(size) - least], set(merges[int(size) - least :])
         rows.keep([id not in gone for id in range(len(spec.pieces))])
-        return self._next("truncate", rows, LOWEST)
+        tied = stay and gone and ranks[stay[-1]] == ranks[merges[len(stay)]]
+        return self._next("truncate", rows, TIED if tied else LOWEST)
 
     # --- Ids, names and settings --------------------------------------------------------------------
 
@@ -563,23 +627,20 @@ class Edit:
 
     def rename(self, names: Mapping[str, str]) -> Edit:
         """Give special pieces other texts: those of the types CONTROL and UNKNOWN, and user-defined ones."""
-        spec, rows = self._spec, Rows(self._spec)
-        promise = RENUMBERED.replace("ids", "names")
-        special = list(spec.special_pieces)
-        for before, after in names.items():
-            id = self._id_of(before)
+        spec, rows, promise = self._spec, Rows(self._spec), RENAMED
+        places = {self._id_of(before): after for before, after in names.items()}
+        for id, after in places.items():
             type = spec.pieces.types[id] if id < len(spec.pieces) else None
+            name = quoted(self.tokenizer.id_to_piece(id))
+            if type is None:
+                raise ModelError(f"{name} is an added token; only pieces can be renamed")
             if type not in (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.USER_DEFINED):
-                raise ModelError(
-                    f"{before!r} is text, and its name is its text; only special pieces have names"
-                )
+                raise ModelError(f"{name} is text, and its name is its text; only special pieces have names")
             if type == PieceType.USER_DEFINED:
-                promise = FOUND_FIRST.replace("new pieces", "old and new names")
+                promise = OTHER_NAMES
             rows.texts[id] = after.encode()
-            special = [after.encode() if name == before.encode() else name for name in special]
-        unk, bos, eos, pad = special
-        renamed = replace(rows.spec(), special_pieces=(unk, bos, eos, pad))
-        return self._next("rename", renamed, promise)
+        rows.rename(names)
+        return self._next("rename", rows, promise)
 
     def set_special(
         self,
@@ -590,22 +651,19 @@ class Edit:
         pad: str | None = None,
     ) -> Edit:
         """Say which pieces are unk, bos, eos and pad, by their names."""
-        names = list(self._spec.special_pieces)
-        for place, name in enumerate((unk, bos, eos, pad)):
+        spec, rows = self._spec, Rows(self._spec)
+        for role, name in (("unk", unk), ("bos", bos), ("eos", eos), ("pad", pad)):
             if name is None:
                 continue
-            id = self._id_of(name)
-            wanted = PieceType.UNKNOWN if place == 0 else PieceType.CONTROL
-            types = self._spec.pieces.types
+            id, types = self._id_of(name), spec.pieces.types
+            wanted = PieceType.UNKNOWN if role == "unk" else PieceType.CONTROL
+            if id >= len(types) and spec.alphabet == "characters":
+                raise ModelError(f"{name!r} is an added token; add([{name!r}], kind='control') makes a piece")
             if id < len(types) and types[id] != wanted:
-                raise ModelError(
-                    f"{name!r} is a piece of type {PieceType(types[id]).name}; it must be {wanted.name}"
-                )
-            names[place] = name.encode()
-        spec = replace(self._spec, special_pieces=(names[0], names[1], names[2], names[3]), file=None)
-        return self._next(
-            "set_special", spec, NOT_TEXT.replace("no text yields the new pieces", "only roles changed")
-        )
+                kind = PieceType(types[id]).name
+                raise ModelError(f"{name!r} is a piece of type {kind}; it must be {wanted.name}")
+            rows.set_role(role, name)
+        return self._next("set_special", rows, ROLES)
 
     def set_normalizer(self, rules: str | None = None, **settings: bool) -> Edit:
         """Change how text is rewritten: `rules` by name, such as "nfkc"; `add_dummy_prefix` and others.
@@ -629,7 +687,7 @@ class Edit:
             charsmap = b"" if rules == "identity" else rule_charsmap(rules)
             normalizer = replace(normalizer, name=rules, charsmap=charsmap)
         spec = replace(self._spec, normalizer=replace(normalizer, **changes), file=None)
-        return self._next("set_normalizer", spec, SETTINGS)
+        return self._next("set_normalizer", spec, REWRITTEN)
 
     # --- What changed -------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ class Step:
     """What holds for the tokens of all texts."""
     notes: tuple[str, ...] = ()
     """What else there is to know, such as words that were there already."""
+    keeps_reach: bool = True
+    """Whether every piece that is left can come out of a text as before."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +118,7 @@ def report(
     made = [id for id in np.flatnonzero(origins < 0).tolist() if new.vocab.get(id) is not None]
     gone = [id for id in np.flatnonzero(ids < 0).tolist() if old.vocab.get(id) is not None]
     unreachable: list[int] = []
-    if gone:  # (a piece that is added below all others makes no other one unreachable)
+    if not all(step.keeps_reach for step in steps):
         before, after = (tok.facts.witnesses.reach() for tok in (old, new))
         was = {int(ids[id]) for id in before.texts if ids[id] >= 0}
         unreachable = [id for id in sorted(after.reasons) if id in was]

@@ -5,32 +5,39 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection
-from typing import Any, BinaryIO, Literal, TypeAlias
+from typing import Any, BinaryIO, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.lazy import kept
 from cpbpe.lint.usage import TABLES, BFloat16, Tensor, mapped_tensor, safetensors_head
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import listed
+from cpbpe.text.utf8 import is_valid_utf8
 from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tools.rows import Ways
 
 Rule: TypeAlias = "Literal['mean', 'zeros'] | Callable[[Any], Any]"
 
 _OUTPUTS = ("lm_head.weight", "output.weight", "embed_out.weight")
 """How the names of output layers end in .safetensors files."""
+_BIASES = ("lm_head.bias", "output.bias", "embed_out.bias", "final_logits_bias")
+"""The same for a number for each id."""
 
 
 class Resizing:
     """Makes the rows of the new ids out of those of the old ones."""
 
-    def __init__(self, old: Tokenizer, new: Tokenizer, origins: NDArray[np.int64], rule: Rule, multiple: int):
+    def __init__(
+        self, old: Tokenizer, new: Tokenizer, origins: NDArray[np.int64], rule: Rule, multiple: SupportsIndex
+    ):
         if not callable(rule) and rule not in ("mean", "zeros"):
             raise ValueError(f'rule must be "mean", "zeros" or a function, not {rule!r}')
-        if isinstance(multiple, bool) or not isinstance(multiple, int) or multiple < 1:
+        if isinstance(multiple, bool) or not isinstance(multiple, SupportsIndex) or int(multiple) < 1:
             raise ValueError(f"multiple must be 1 or more, not {multiple!r}")
         self._old, self._new, self._origins, self._rule = old, new, origins, rule
-        self.rows = -(-len(origins) // multiple) * multiple
+        self.rows = -(-len(origins) // int(multiple)) * int(multiple)
         """How many rows a table has afterwards."""
 
     def table(self, matrix: Any, halves: bool = False) -> Any:
@@ -47,14 +54,25 @@ class Resizing:
         places = np.flatnonzero(self._origins >= 0)
         made[places.tolist()] = matrix[self._origins[places].tolist()]
         # 2. Rows of new pieces: from those of the old tokens of their texts.
-        raw = self._old.facts.engine.variant(raw=True)
         for id in np.flatnonzero(self._origins < 0).tolist() if self._rule != "zeros" else ():
             if self._new.vocab.get(id) is not None:
-                ids = raw.encode(self._new.facts.engine.piece(id))
+                ids = self._old_ids(self._new.facts.engine.piece(id))
                 rows = BFloat16(matrix)[ids] if halves else matrix[ids]
                 row = self._rule(rows) if callable(self._rule) else rows.mean(0)
                 made[id] = _halves(row) if halves else row
         return made
+
+    def _old_ids(self, piece: bytes) -> list[int]:
+        """The old tokens of a new piece."""
+        if is_valid_utf8(piece):
+            return self._old.facts.engine.variant(raw=True).encode(piece)
+        # (Engines would read bytes that are not UTF-8 as U+FFFD.)
+        spec = self._old.spec
+        return [spec.ids[self._ways.bytes_of(symbol)] for symbol in self._ways.symbols(piece)]
+
+    @kept
+    def _ways(self) -> Ways:
+        return Ways(self._old.spec)
 
     def file(
         self, source: str | os.PathLike[str], target: str | os.PathLike[str], tensors: Collection[str]
@@ -85,7 +103,9 @@ class Resizing:
                 for name in order:
                     tensor = head[name]
                     if name in names:
-                        made = self.table(mapped_tensor(source, data, tensor), tensor.kind == "BF16")
+                        whole = mapped_tensor(source, data, tensor)
+                        is_list = len(tensor.shape) == 1
+                        made = self.table(whole[:, None] if is_list else whole, tensor.kind == "BF16")
                         out.write(made.tobytes())
                     else:
                         file.seek(data + tensor.first)
@@ -99,8 +119,13 @@ def _tables(path: str, head: dict[str, Tensor], rows: int, given: Collection[str
     """The names of the tables: those that are given, or all with usual names and enough rows."""
     if unknown := sorted(set(given) - head.keys()):
         raise ValueError(f"{path}: there is no tensor {unknown[0]!r}; there are {listed(sorted(head)[:8])}")
-    usual = (name for name in head if name.endswith((*TABLES, *_OUTPUTS)))
-    found = list(given) or [n for n in usual if len(head[n].shape) == 2 and head[n].shape[0] >= rows]
+    if isinstance(given, str):
+        raise TypeError(f"tensors is a list of names; for one write [{given!r}]")
+    usual = {name: 2 for name in head if name.endswith((*TABLES, *_OUTPUTS))}
+    usual |= {name: 1 for name in head if name.endswith(_BIASES)}
+    found = list(given) or [
+        name for name, size in usual.items() if len(head[name].shape) == size and head[name].shape[0] >= rows
+    ]
     if not found:
         raise ValueError(
             f"{path}: no tensor with a usual name has {rows} rows or more; if it holds a table, give its name"

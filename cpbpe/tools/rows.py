@@ -14,7 +14,7 @@ piece. `cpbpe.model.pair_ranks` shows that the pieces on the way to a longer one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -48,6 +48,9 @@ class Rows:
         self.added = dict(spec.added)
         """The ids of added tokens."""
         self._flags = dict(spec.carried.tokens)
+        self._roles = dict(spec.carried.roles)
+        self._special = dict(zip(_ROLES, spec.special_pieces, strict=True))
+        self._trainer = dict(spec.settings.trainer)
         self._origins = list(range(len(self.texts)))
         self._added_origins = dict(self.added)
         self._falling = _is_falling(self.scores, self.types, spec.alphabet == "bytes")
@@ -94,6 +97,22 @@ class Rows:
         rows = zip(self.scores, self.types, strict=True)
         return [score for score, type in rows if type == PieceType.NORMAL]
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Use these names instead of others in everything that names pieces."""
+        coded = {before.encode(): after.encode() for before, after in names.items()}
+        self._special = {role: coded.get(name, name) for role, name in self._special.items()}
+        self._roles = {role: names.get(name, name) for role, name in self._roles.items()}
+        self._flags = {names.get(name, name): flags for name, flags in self._flags.items()}
+        for field in ("control_symbols", "user_defined_symbols"):
+            if field in self._trainer:
+                self._trainer[field] = [names.get(name, name) for name in self._trainer[field]]
+
+    def set_role(self, role: str, name: str) -> None:
+        """Say which piece is unk, bos, eos or pad."""
+        self._special[role] = name.encode()
+        if role in self._roles:
+            self._roles[role] = name
+
     def origins(self) -> Places:
         """For each id, added tokens included, the id before the edit; -1 for a new piece or an unused id."""
         size = max([len(self.texts), *(id + 1 for id in self.added.values())])
@@ -122,20 +141,22 @@ class Rows:
 
     def spec(self) -> ModelSpec:
         """The model with these rows."""
-        old = self._spec
-        trainer = dict(old.settings.trainer)
+        old, trainer, special = self._spec, dict(self._trainer), self._special
         if "vocab_size" in trainer:
             trainer["vocab_size"] = len(self.texts)
         places = {text: id for id, text in enumerate(self.texts)}
-        for role, name in zip(_ROLES, old.special_pieces, strict=True):
+        for role, name in special.items():
             if f"{role}_id" in trainer:
                 trainer[f"{role}_id"] = places.get(name, -1)
+            if f"{role}_piece" in trainer:
+                trainer[f"{role}_piece"] = text_of(name)
         return replace(
             old,
             pieces=Pieces.of_lists(self.texts, self.scores, self.types),
+            special_pieces=(special["unk"], special["bos"], special["eos"], special["pad"]),
             added=tuple(sorted(self.added.items(), key=lambda item: item[1])),
             settings=replace(old.settings, trainer=trainer),
-            carried=replace(old.carried, tokens=self._flags),
+            carried=replace(old.carried, tokens=self._flags, roles=self._roles),
             file=None,
         )
 
@@ -151,7 +172,10 @@ def _falling(types: bytes | bytearray, by_id: bool) -> list[float]:
 def _is_falling(scores: Sequence[float], types: bytes | bytearray, by_id: bool) -> bool:
     made = _falling(types, by_id)
     rows = zip(scores, made, types, strict=True)
-    return all(score == own for score, own, type in rows if type == PieceType.NORMAL)
+    # (UNUSED pieces have places among the others, which training does not give them.)
+    return PieceType.UNUSED not in types and all(
+        score == own for score, own, type in rows if type == PieceType.NORMAL
+    )
 
 
 # --- How pieces are made --------------------------------------------------------------------------
@@ -192,6 +216,10 @@ class Ways:
         """The pair that makes each piece."""
         return pairs_that_make(self._ranks, by_text(self._ranks))
 
+    def unmade(self) -> list[bytes]:
+        """The pieces that nothing makes."""
+        return [self.bytes_of(piece) for piece in self._ranks if piece not in self.pairs]
+
     def needed(self, texts: Iterable[bytes]) -> set[bytes]:
         """These pieces, and all that are made on the way to them."""
         found: set[str] = set()
@@ -204,7 +232,7 @@ class Ways:
         return set(map(self.bytes_of, found))
 
     def extend(
-        self, text: bytes, wanted: Callable[[str], bool] = bool, never: Container[bytes] = ()
+        self, text: bytes, wanted: Callable[[bytes], bool] = bool, never: Container[bytes] = ()
     ) -> list[bytes]:
         """Make a piece of what its text becomes now: the pieces to add, the last of which is `text`.
 
@@ -212,12 +240,12 @@ class Ways:
         whatever else merges, the first symbol is a beginning of the text, the next one continues it, and
         every longer beginning is a piece. It begins with the first symbol that is `wanted`, if there is one,
         so that what is true of a part of a piece, such as a character in it, is true of all new pieces. It is
-        an error if a new piece would be one of `never`.
+        an error if a new piece would be one of `never`, or is not wanted.
 
         The pieces are ranked below all others from now on, so later calls build on them.
         """
         symbols = self.symbols(text)
-        begin = next((at for at, s in enumerate(symbols) if wanted(text_of(self.bytes_of(s)))), 0)
+        begin = next((at for at, symbol in enumerate(symbols) if wanted(self.bytes_of(symbol))), 0)
         end = begin + 1
         new: list[str] = []
         while end - begin < len(symbols):
@@ -230,7 +258,8 @@ class Ways:
         made = list(map(self.bytes_of, new))
         left = self.symbols(text)
         known = next((piece for piece in made if piece in never), None)
-        if len(left) == 1 and known is None:
+        other = next((piece for piece in made if not wanted(piece)), None)
+        if len(left) == 1 and known is None and other is None:
             return made
         for piece in new:
             del self._ranks[piece]
@@ -239,5 +268,7 @@ class Ways:
                 f"{quoted(text_of(text))} would be made from {quoted(text_of(known))}, which is a piece of "
                 f"another kind; choose another spelling"
             )
+        if other is not None:
+            raise ModelError(f"{quoted(text_of(text))} would be made from {quoted(text_of(other))}")
         shown = " ".join(quoted(text_of(self.bytes_of(symbol))) for symbol in left)
         raise ModelError(f"{quoted(text_of(text))} cannot be made: its symbols merge into {shown} first")

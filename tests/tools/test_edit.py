@@ -2,7 +2,9 @@
 
 import base64
 import json
+import pickle
 import random
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
@@ -17,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe import ModelError, Tokenizer, TrainingError
+from cpbpe import ModelError, ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Tokenizer, TrainingError
 from cpbpe.model.byte_level import chunks
 from cpbpe.tools.edit import Edit
 from tests.bytes.models import WORDS, model
@@ -346,7 +348,7 @@ def test_what_cannot_be_removed() -> None:
     for piece, message in (("<s>", "type CONTROL"), (3, "type BYTE"), ("<unk>", "type UNKNOWN")):
         with pytest.raises(ModelError, match=message):
             edit.remove([piece])
-    with pytest.raises(KeyError, match="not a piece"):
+    with pytest.raises(ModelError, match="not a piece"):
         edit.remove(["no such piece"])
     with pytest.raises(TypeError, match="pieces is a list"):
         edit.remove("the")
@@ -582,3 +584,144 @@ def test_tables_in_files_follow_their_ids(tmp_path: Path) -> None:
     old.write_bytes(b"no such file")
     with pytest.raises(ValueError, match="neither a"):
         edit.resize(old, new)
+
+
+# --- Corners, each of which was wrong once --------------------------------------------------------
+
+
+def mergeable(
+    *pieces: str | tuple[str, float, PieceType], fallback: bool = False, **rules: bool
+) -> Tokenizer:
+    """A small model; pieces without a score have the scores 0, -1, -2 and so on."""
+    rows = [Piece(b"<unk>", 0, PieceType.UNKNOWN), Piece(b"<s>", 0, PieceType.CONTROL)]
+    rows += [Piece(b"<0x%02X>" % byte, 0, PieceType.BYTE) for byte in range(256 * fallback)]
+    for place, piece in enumerate(pieces):
+        text, score, type = piece if isinstance(piece, tuple) else (piece, -float(place), PieceType.NORMAL)
+        rows.append(Piece(text.encode(), score, type))
+    normalizer = replace(NormalizerSpec("identity", add_dummy_prefix=False), **rules)  # type: ignore[arg-type]
+    return Tokenizer.from_spec(ModelSpec(Pieces.of(rows), normalizer, byte_fallback=fallback))
+
+
+def all_texts(alphabet: str, longest: int) -> list[str]:
+    return ["".join(part) for size in range(1, longest + 1) for part in product(alphabet, repeat=size)]
+
+
+UNUSED = PieceType.UNUSED
+
+
+def test_removing_keeps_the_order_of_unused_pieces() -> None:
+    tok = mergeable("ab", "bc", "xy", *"abcdxy", ("cd", -9, UNUSED))
+    edit = cpbpe.edit(tok).remove(["xy"])
+    for text in all_texts("abcd", 5):
+        assert edit.ids[tok.encode(text)].tolist() == edit.tokenizer.encode(text)
+
+
+def test_unused_pieces_stay_because_they_are_in_the_way_of_others() -> None:
+    tok = mergeable(("ab", 1, UNUSED), "bc", *"abc")
+    with pytest.raises(ModelError, match="UNUSED"):
+        cpbpe.edit(tok).remove(["ab"])
+    assert cpbpe.edit(tok).prune(["abc", "bc"]).tokenizer.vocab["ab"] is not None
+    assert "ab" not in cpbpe.edit(mergeable("bc", *"abc", ("ab", -9, UNUSED))).truncate(6).tokenizer.vocab
+
+
+def test_a_cut_between_equal_scores_promises_less() -> None:
+    tok = mergeable(("bc", -1, PieceType.NORMAL), ("ab", -1, PieceType.NORMAL), *"abc")
+    size = len(tok)
+    assert "same score" in cpbpe.edit(tok).truncate(size - 1).steps[0].promise
+    assert "same score" not in cpbpe.edit(tok).truncate(size - 2).steps[0].promise
+
+
+def test_runs_of_unknown_characters_are_told_apart() -> None:
+    tok = mergeable("ab", *"abcdxy")
+    edit = cpbpe.edit(tok).add(pieces=["é"])
+    assert tok.encode("éz") != edit.tokenizer.encode("éz")
+    assert "a run of unknown characters" in edit.steps[0].promise
+    assert "unknown" not in cpbpe.edit(mergeable(*"ab", fallback=True)).add(pieces=["é"]).steps[0].promise
+
+
+def test_merging_only_some_adds_nothing_that_is_never_made() -> None:
+    tok = mergeable("ab", *"abcdxy")
+    other = mergeable("xy", "xyc", "xycd", "xycda", *"abcdxy")
+    edit = cpbpe.edit(tok).merge(other, only=lambda piece: len(piece) >= 4)
+    assert edit.report().made == ()
+    assert "cannot be made here" in edit.steps[0].notes[0]
+    chinese = cpbpe.train(["学习机器学习"] * 9, vocab_size=270, preset="gpt4").tokenizer
+    han = cpbpe.edit(byte_level()).merge(chinese, only="Han")
+    reach = han.tokenizer.facts.witnesses.reach()
+    new = np.flatnonzero(han.origins < 0).tolist()
+    assert not any(reason.decided for id, reason in reach.reasons.items() if id in new)
+    assert any("学" in piece for piece in han.report().made)
+
+
+def test_rows_of_pieces_that_are_not_utf8() -> None:
+    tok = byte_level()
+    edit = cpbpe.edit(tok).add(pieces=["学".encode()[:2]])
+    matrix = np.arange(len(tok), dtype=float)[:, None]
+    (new,) = np.flatnonzero(edit.origins < 0)
+    parts = [tok.spec.ids[bytes([byte])] for byte in "学".encode()[:2]]
+    assert edit.embeddings(matrix)[new] == np.mean(parts)
+
+
+def test_pieces_that_the_model_rewrites_do_not_come_along() -> None:
+    plain = cpbpe.train(corpus.lines(300), vocab_size=700, preset="sentencepiece").tokenizer
+    wide = mergeable("ＡＢ", *"ＡＢ")
+    edit = cpbpe.edit(plain).merge(wide)
+    assert edit.report().made == ()
+    with pytest.raises(ModelError, match="merges spaces first"):
+        cpbpe.edit(plain).add(pieces=["▁▁"])
+
+
+def test_an_empty_corpus_does_not_remove_everything() -> None:
+    for texts in ([], [""], iter(())):
+        with pytest.raises(ValueError, match="the corpus has no tokens"):
+            cpbpe.edit(trained(700).tokenizer).prune(texts)
+    with_token = trained(700).tokenizer.with_special_tokens(["<|a|>"])
+    assert cpbpe.edit(with_token).prune(corpus.lines(20), keep=["<|a|>"]).tokenizer.vocab["<|a|>"] is not None
+
+
+def test_names_can_be_exchanged_and_everything_follows() -> None:
+    tok = trained(700).tokenizer
+    edit = cpbpe.edit(tok).rename({"<s>": "</s>", "</s>": "<s>"})
+    assert (edit.tokenizer.bos_id, edit.tokenizer.eos_id) == (tok.bos_id, tok.eos_id)
+    assert edit.tokenizer.vocab["<s>"] == 2
+    real = cpbpe.edit(tokenizer(V1, "core")).rename({"<s>": "<|begin|>"}).tokenizer
+    assert real.settings.trainer.get("bos_id", 1) == 1
+    assert real.bos_id == 1
+    with pytest.raises(ModelError, match="added token"):
+        cpbpe.edit(tok.with_special_tokens(["<|a|>"])).set_special(pad="<|a|>")
+    with pytest.raises(ModelError, match="added token"):
+        cpbpe.edit(tok.with_special_tokens(["<|a|>"])).add(pieces=["<|a|>"])
+    told = cpbpe.edit(tok.with_special_tokens(["<|a|>"])).add(["zebra"]).steps[0].notes
+    assert told == ("1 added token became pieces of type CONTROL, with the ids that they had",)
+
+
+def test_a_dead_piece_that_would_wake_is_refused() -> None:
+    tok = mergeable("bc", "abcd", *"abcdxy")
+    with pytest.raises(ModelError, match="nothing makes the piece 'abcd' today"):
+        cpbpe.edit(tok).add(pieces=["abcx"], between="unused")
+    with pytest.raises(ModelError, match="too many UNUSED pieces"):
+        cpbpe.edit(tokenizer(V1, "core")).add(["qzxj" * 60], between="unused")
+    with pytest.raises(ModelError, match="one character"):
+        cpbpe.edit(trained(700).tokenizer).remove(["a"], leave="unused")
+
+
+def test_what_becomes_unreachable_is_told_of_every_step() -> None:
+    tok = mergeable("ab", "abc", *"abc")
+    assert cpbpe.edit(tok).add(pieces=["bc"], kind="user_defined").report().unreachable == ("abc",)
+
+
+def test_an_edit_can_be_pickled_and_an_unused_piece_used_again() -> None:
+    edit = cpbpe.edit(trained(700).tokenizer).add(["zebra"], between="unused")
+    again = pickle.loads(pickle.dumps(edit))
+    assert (again.tokenizer, again.steps) == (edit.tokenizer, edit.steps)
+    assert (again.ids == edit.ids).all()
+    piece = next(
+        p
+        for p, t in zip(edit.tokenizer.spec.pieces.texts, edit.tokenizer.spec.pieces.types, strict=True)
+        if t == 5
+    )
+    used = edit.add(pieces=[piece]).tokenizer
+    assert used.spec.pieces.types[used.vocab[piece.decode()]] == PieceType.NORMAL
+    assert edit.add(["<a b>"], kind="control").tokenizer.vocab["<a b>"] == len(edit.tokenizer)
+    with pytest.raises(TypeError, match="a piece is str or bytes"):
+        edit.add(pieces=[5])  # type: ignore[list-item]
