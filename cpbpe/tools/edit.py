@@ -189,12 +189,14 @@ class Edit:
         dead = ways.unmade() if between == PieceType.UNUSED else []
         added: dict[bytes, int] = {}
         already: list[str] = []
+        woken: list[str] = []
         refused: list[str] = []
         for text in wanted:
             try:
                 self._check_normal(text, ways)
                 if (id := added.get(text, spec.ids.get(text))) is not None:
-                    already.append(text_of(text))
+                    is_new = rows.types[id] == PieceType.UNUSED and text not in added
+                    (woken if is_new else already).append(text_of(text))
                     rows.types[id] = PieceType.NORMAL  # it may have been UNUSED, on the way to another one
                     continue
                 new = ways.extend(text, never=taken) or [text]
@@ -210,9 +212,13 @@ class Edit:
                 added[piece] = len(rows.texts) - 1
         if already:
             notes.append(f"{counted(len(already), 'piece')} existed already: {', '.join(already[:5])}")
-        if woken := next((piece for piece in dead if len(ways.symbols(piece)) == 1), None):
+        if woken:
+            notes.append(
+                f"{counted(len(woken), 'piece')} that was UNUSED is a token now: {', '.join(woken[:5])}"
+            )
+        if alive := next((piece for piece in dead if len(ways.symbols(piece)) == 1), None):
             raise ModelError(
-                f"nothing makes the piece {quoted(text_of(woken))} today, and UNUSED pieces would: texts "
+                f"nothing makes the piece {quoted(text_of(alive))} today, and UNUSED pieces would: texts "
                 f"without the new words would change; prune() first, or leave out between="
             )
         return refused
