@@ -213,9 +213,7 @@ class Edit:
         if already:
             notes.append(f"{counted(len(already), 'piece')} existed already: {', '.join(already[:5])}")
         if woken:
-            notes.append(
-                f"{counted(len(woken), 'piece')} that was UNUSED is a token now: {', '.join(woken[:5])}"
-            )
+            notes.append(f"UNUSED before, tokens now: {', '.join(woken[:5])}")
         if alive := next((piece for piece in dead if len(ways.symbols(piece)) == 1), None):
             raise ModelError(
                 f"nothing makes the piece {quoted(text_of(alive))} today, and UNUSED pieces would: texts "
