@@ -84,6 +84,34 @@ def test_long_texts_are_not_replayed(address: str, opened: Opener) -> None:
     until(page, "document.getElementById('why').textContent.startsWith('The text begins as')")
 
 
+# --- Two texts ----------------------------------------------------------------------------------------
+
+
+def test_two_texts_that_one_model_cuts_differently(
+    address: str, opened: Opener, tok: cpbpe.Tokenizer
+) -> None:
+    page = opened(address)
+    typed(page, "egg")
+    page.click("#two summary")
+    assert page.inner_text("#compared") == "Type two texts: one above, the other here."
+    page.fill("#other", "Eggs")
+    until(page, "document.querySelectorAll('#pair .symbols').length === 2")
+    counts = [f"{tok.count(text)} token{'s' * (tok.count(text) != 1)}" for text in ("egg", "Eggs")]
+    assert page.inner_text("#compared").startswith(" and ".join(counts))
+    page.fill("#other", "egg")
+    until(page, "document.getElementById('compared').textContent.endsWith('alike.')")
+    assert page.locator("#two-why").is_hidden()
+    typed(page, "lowest")
+    page.fill("#other", "slowest")
+    until(page, "!document.getElementById('two-why').hidden")
+    page.click("#two-why")
+    assert page.inner_text("#tree-title") == "Why are the texts cut differently?"
+    assert " comes about" in page.inner_text("#tree-note") or "nothing merges" in page.inner_text(
+        "#tree-note"
+    )
+    assert page.locator("#tree-nodes .side h3").all_inner_texts() == ["The first text", "The second text"]
+
+
 # --- Trees --------------------------------------------------------------------------------------------
 
 

@@ -313,3 +313,48 @@ def test_why_always_has_an_answer(pair: tuple[str, str], node: Node) -> None:
             (parts,) = answer["sentences"]
             assert parts
             assert all(len(side["roots"]) == len(side["ids"]) for side in answer["sides"])
+
+
+# --- Why one model cuts two texts differently -------------------------------------------------------
+
+
+def two_texts(node: Node, tok: cpbpe.Tokenizer, one: str, other: str) -> Any:
+    return asked(node, "return cpbpe.whyTexts(model, given)", tok, [one, other])
+
+
+def test_why_two_texts_are_cut_differently(node: Node) -> None:
+    """What comes before can decide what is merged after it. The sentence names the first other step."""
+    tok = toy("ab", "bc", "cd")
+    answer = two_texts(node, tok, "abcd", "xbcd")
+    assert not answer["isAlike"]
+    assert answer["parts"] == [[0, 4], [0, 4]]
+    assert (
+        sentence(answer["sentence"])
+        == "At once, in the first text [ab] comes about, and in the second text [bc] comes about."
+    )
+    assert [side["marked"] for side in answer["sides"]] == [[1], [1]]
+    alike = two_texts(node, tok, "ab cd", "ab cd cd")
+    assert alike["isAlike"]
+    later = two_texts(node, toy("ee", "ab", "bc", "cd"), "abcdee", "xbcdee")
+    assert sentence(later["sentence"]).startswith("At once, in the first text [ab]")
+
+
+@pytest.mark.parametrize("name", tiers.some(NAMES, SOME))
+def test_outside_of_the_parts_both_texts_are_cut_alike(node: Node, name: str) -> None:
+    tok = tokenizer(name)
+    for one, other in zip(TEXTS, [text.replace("a", "e", 1) + "s" for text in TEXTS], strict=True):
+        answer = two_texts(node, tok, one, other)
+        (begin, end), (same, last) = answer["parts"]
+        assert begin == same
+        assert one[:begin] == other[:begin]
+        assert one[end:] == other[last:]
+        for text, side, (first, to) in zip((one, other), answer["sides"], answer["parts"], strict=True):
+            tokens = tok.align(text)
+            inside = [
+                id
+                for id, (at, until) in zip(tokens.ids, tokens.offsets, strict=True)
+                if first <= at and until <= to
+            ]
+            assert side["ids"] == inside
+        cuts = [{end for _, end in tok.align(text).offsets} for text in (one, other)]
+        assert {place for place in cuts[0] if place < begin} == {place for place in cuts[1] if place < begin}

@@ -71,9 +71,14 @@ view.openWhy = (begin, end) => {
   const alike = answer.sentences.length ? [] : ['They cut it alike; at most, the ids differ.'];
   const said = answer.sentences.map((parts) => view.element('span', 'reason', null, ...view.sentence(parts)));
   view.openDialog(['Why is ', part, ' cut differently?'], ...said, ...alike);
-  const forests = answer.sides.map(({ model, steps, roots, marked }) => {
+  showSides(answer.sides, answer.sides.map(({ model }) => model.name));
+};
+
+// What several models make of a text, or one model of several texts, side by side in the dialog.
+const showSides = (sides, titles) => {
+  const forests = sides.map(({ model, steps, roots, marked }, number) => {
     const trees = view.element('div', 'forest', null);
-    const title = view.element('h3', '', null, view.element('bdi', '', null, model.name));
+    const title = view.element('h3', '', null, view.element('bdi', '', null, titles[number]));
     const list = view.element('ol', 'steps');
     steps.forEach((step, at) => {
       const row = view.element('li', marked.includes(at + 1) ? 'marked' : '', null);
@@ -87,6 +92,34 @@ view.openWhy = (begin, end) => {
   view.by('tree-nodes').style.zoom = 1;
   view.by('tree-nodes').replaceChildren(...forests.map(({ side }) => side));
   for (const { trees, nodes } of forests) view.plant(trees, nodes());
+};
+
+// The tokens of two texts that one model makes, and why it cuts what they share differently.
+view.showTwo = (model, texts, options) => {
+  const [about, button] = [view.by('compared'), view.by('two-why')];
+  button.hidden = true;
+  view.by('pair').replaceChildren();
+  about.textContent = texts[0] && texts[1] ? '' : 'Type two texts: one above, the other here.';
+  if (about.textContent) return;
+  let answer;
+  try {
+    answer = cpbpe.whyTexts(model, texts, options);
+  } catch (error) {
+    about.textContent = error.message;
+    return;
+  }
+  const counts = answer.counts.map((count) => view.count(count, 'token')).join(' and ');
+  about.textContent = `${counts}; what the texts share is cut ${answer.isAlike ? 'alike' : 'differently'}.`;
+  for (const text of texts) {
+    const { ids } = cpbpe.tokens(model, text, options);
+    const symbols = ids.map((id) => view.symbol(model.bytesOf(id), 'symbol'));
+    view.by('pair').append(view.element('div', 'symbols', null, ...symbols));
+  }
+  button.hidden = answer.isAlike;
+  button.onclick = () => {
+    view.openDialog(['Why are the texts cut differently?'], ...view.sentence(answer.sentence));
+    showSides(answer.sides, ['The first text', 'The second text']);
+  };
 };
 
 // --- The merges of a text --------------------------------------------------------------------------------------------

@@ -219,6 +219,7 @@ view.tool('replay', ({ model, text, options }) => replay.set(model, text, option
 view.tool('samples', ({ model, text, options }) =>
   view.showSamples(model, text, options, Number(view.by('alpha').value), state.seed),
 );
+view.tool('two', ({ model, text, options }) => view.showTwo(model, [text, view.by('other').value], options));
 view.tool('search', ({ model }) => view.showFound(model, view.by('wanted').value));
 
 const announce = () => {
@@ -385,7 +386,7 @@ const listen = () => {
     drawTool();
   });
   on('again', 'click', () => view.change({ seed: state.seed + 8 }));
-  on('wanted', 'input', drawTool);
+  for (const id of ['wanted', 'other']) on(id, 'input', drawTool);
   on('close', 'click', () => view.by('tree').close());
   document.addEventListener('selectionchange', () => document.activeElement === box && drawTool());
   for (const [event, isOver] of [['dragover', true], ['dragleave', false], ['drop', false]]) {

@@ -349,17 +349,20 @@
   // Where parts of these sizes meet.
   const borders = (sizes, first = 0) => sizes.slice(1).map((_, at) => first + sum(sizes.slice(0, at + 1)));
 
+  // The places where a model cuts a text of this many characters.
+  const cutsOf = (model, { ids, begins, ends }, size) => {
+    const own = new Set([...begins, ...ends]);
+    ids.forEach((id, at) => {
+      // (If a token begins inside a character, the place where it is said to begin is no border.)
+      const first = model.outputOf(id)[0];
+      if (begins[at] !== begins[at - 1] && first >= 0x80 && first < 0xc0) own.delete(begins[at]);
+    });
+    return own.add(0).add(size);
+  };
+
   // The smallest part of a text that holds a span and at whose ends all models cut it.
   const commonPart = (models, answers, size, begin, end) => {
-    const cuts = answers.map(({ ids, begins, ends }, number) => {
-      const own = new Set([...begins, ...ends]);
-      ids.forEach((id, at) => {
-        // (If a token begins inside a character, the place where it is said to begin is no border.)
-        const first = models[number].outputOf(id)[0];
-        if (begins[at] !== begins[at - 1] && first >= 0x80 && first < 0xc0) own.delete(begins[at]);
-      });
-      return own.add(0).add(size);
-    });
+    const cuts = answers.map((answer, number) => cutsOf(models[number], answer, size));
     const isCommon = (place) => cuts.every((own) => own.has(place));
     let [first, last] = [begin, Math.max(end, begin + 1)];
     while (!isCommon(first)) first -= 1;
@@ -636,11 +639,63 @@
     return {
       begin: part[0],
       end: part[1],
-      sides: sides.map((side) => ({
-        model: side.model, begin: side.begin, walls: side.walls, steps: side.steps, ids: side.ids,
-        roots: cpbpe.forest(side), marked: marked(side),
-      })),
+      sides: sides.map((side) => shownSide(side, marked(side))),
       sentences: differences.map(({ parts }) => parts),
+    };
+  };
+
+  // What is shown of a side, with the numbers of the steps to point at.
+  const shownSide = (side, marked) => ({
+    model: side.model, begin: side.begin, walls: side.walls, steps: side.steps, ids: side.ids,
+    roots: cpbpe.forest(side), marked,
+  });
+
+  // How far from the beginning two texts have the same cuts, among the first `most` places: the last one there.
+  const sameCuts = ([one, other], most) => {
+    let last = 0;
+    for (let place = 0; place <= most && one.has(place) === other.has(place); place += 1) if (one.has(place)) last = place;
+    return last;
+  };
+
+  // Why a model cuts what two texts share differently: what they share are their beginnings and their ends. The answer:
+  // whether both are cut alike there; in each text, the part from the last common border at the beginning to the first
+  // one at the end; what the model does there; and a sentence about the first step that differs.
+  cpbpe.whyTexts = (model, texts, options = {}) => {
+    // 1. What both share, in characters.
+    const answers = texts.map((text) => cpbpe.tokens(model, text, options));
+    const [one, other] = texts.map((text) => Array.from(text));
+    const least = Math.min(one.length, other.length);
+    let front = 0;
+    while (front < least && one[front] === other[front]) front += 1;
+    let back = 0;
+    while (back < least - front && one.at(-1 - back) === other.at(-1 - back)) back += 1;
+    // 2. The borders around what is cut differently. (Right beside what differs, a border may come or go.)
+    const cuts = [one, other].map(({ length }, at) => cutsOf(model, answers[at], length));
+    const fromEnd = cuts.map((own, at) => new Set([...own].map((place) => [one, other][at].length - place)));
+    const begin = sameCuts(cuts, front - 1);
+    const end = sameCuts(fromEnd, back - 1);
+    const isInside = (own, from, to) => [...own].some((place) => place > from && place < to);
+    const isAlike = !cuts.some((own) => isInside(own, begin, front)) && !fromEnd.some((own) => isInside(own, end, back));
+    const parts = [one, other].map(({ length }) => [begin, length - end]);
+    if (Math.max(...parts.map(([from, to]) => to - from)) > LARGEST_PART) {
+      throw new Error('The texts have no border in common for too many characters to compare.');
+    }
+    // 3. The steps there, and the first one that differs.
+    const sides = texts.map((text, at) => sideOf(model, answers[at], text, parts[at], options));
+    const keys = sides.map(({ steps, spans }) => steps.map(({ made }, at) => `${spans[at][0]} ${made.map(pack)}`));
+    let same = 0;
+    while (same < Math.min(...keys.map(({ length }) => length)) && keys[0][same] === keys[1][same]) same += 1;
+    const then = (at, text) => {
+      const step = sides[at].steps[same];
+      return step ? sentence`in the ${[text]} text ${[step.made[0]]} comes about` : sentence`in the ${[text]} text nothing merges`;
+    };
+    const begins = same ? `The first ${same === 1 ? 'step is' : `${same} steps are`} the same. Then ` : 'At once, ';
+    return {
+      isAlike,
+      counts: answers.map(({ ids }) => ids.length),
+      parts,
+      sides: sides.map((side) => shownSide(side, side.steps[same] ? [same + 1] : [])),
+      sentence: [begins, ...then(0, 'first'), ', and ', ...then(1, 'second'), '.'],
     };
   };
 }
