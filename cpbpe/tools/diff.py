@@ -235,7 +235,7 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     (True, '<|end|>')
     """
     # 1. What was given.
-    first, second = _loaded(old), _loaded(new)
+    first, second = loaded(old), loaded(new)
     if isinstance(texts, (str, bytes)):
         raise TypeError("texts is an iterable of texts, or a Path of files; for one text give a list with it")
     if isinstance(texts, os.PathLike):
@@ -266,7 +266,8 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     return ModelDiff(tuple(changes), tuple(settings), text, same, same_ids, stored, tried, corpus)
 
 
-def _loaded(model: Model) -> Tokenizer:
+def loaded(model: Model) -> Tokenizer:
+    """A model that is given as a path or as a tokenizer."""
     if isinstance(model, Tokenizer):
         return model
     if not isinstance(model, (str, os.PathLike)):

@@ -32,14 +32,15 @@ from cpbpe.spelling import counted
 from cpbpe.text.drawn import quoted
 from cpbpe.text.scripts import ranges, script
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
-from cpbpe.tokenizer.tokenizer import Tokenizer, load
+from cpbpe.tokenizer.tokenizer import Tokenizer
+from cpbpe.tools.compare import blocks
+from cpbpe.tools.diff import loaded
 from cpbpe.tools.edit_report import EditReport, Step, new_ids, report
 from cpbpe.tools.edit_rows import Resizing, Rule
 from cpbpe.tools.promises import (
     ALL_KEPT,
     FOUND_FIRST,
     HOLDS,
-    KEEP_REACH,
     LOWEST,
     NOT_MADE,
     NOT_TEXT,
@@ -50,7 +51,7 @@ from cpbpe.tools.promises import (
     ROLES,
     SPLIT_UP,
     TIED,
-    promised,
+    Promise,
 )
 from cpbpe.tools.rows import Places, Rows, Ways
 from cpbpe.training.arguments import ReadingOptions
@@ -68,8 +69,6 @@ _OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED)
 """The types of pieces that a corpus can do without."""
 _WITHOUT_SPACES = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts whose words do not begin with a space."""
-_BATCH = 4096
-_KEEP_REACH = {promise.partition(";")[0] for promise in KEEP_REACH}
 _MOST_SAID = 5
 """At most so many things that were left out are named."""
 
@@ -100,15 +99,12 @@ class Edit:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an Edit does not change; its methods return new ones, so {name} cannot be set")
 
-    def _next(self, name: str, rows: Rows | ModelSpec, promise: str, notes: Iterable[str] = ()) -> Edit:
-        """The edit with one more step, which ends with these rows; or with this model, if ids stay."""
-        spec = rows.spec() if isinstance(rows, Rows) else rows
+    def _next(self, name: str, rows: Rows, promise: Promise, notes: Iterable[str] = ()) -> Edit:
+        """The edit with one more step, which ends with these rows."""
+        spec, places = rows.spec(), rows.origins()
         tokenizer = Tokenizer.from_spec(spec).using(**self.tokenizer.bound_options)
-        origins = self._origins
-        if isinstance(rows, Rows):
-            places = rows.origins()
-            origins = np.where(places >= 0, self._origins[places], -1)
-        step = Step(name, promised(promise, spec), tuple(notes), promise.partition(";")[0] in _KEEP_REACH)
+        origins = np.where(places >= 0, self._origins[places], -1)
+        step = Step(name, promise.about(spec), tuple(notes), promise.keeps_reach)
         return Edit(self.old, tokenizer, origins, (*self.steps, step))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,9 +146,10 @@ class Edit:
             raise ValueError(f'kind must be "normal", "user_defined" or "control", not {kind!r}')
         if between not in ("normal", "unused"):
             raise ValueError(f'between must be "normal" or "unused", not {between!r}')
+        words, pieces = _several("words", words), _several("pieces", pieces)
         if kind != "normal":  # a name, which has no space before it
-            words, pieces = (), [*_several("words", words), *_several("pieces", pieces)]
-        wanted, notes = self._wanted(words, pieces, is_text=kind != "control")
+            words, pieces = [], [*words, *pieces]
+        wanted, notes = self._wanted(words, pieces)
         spec, rows = self._spec, Rows(self._spec)
         byte_level = spec.alphabet == "bytes"
         if byte_level and (kind == "user_defined" or between == "unused"):
@@ -164,11 +161,14 @@ class Edit:
         if kind == "normal":
             refused = self._add_normal(rows, wanted, _KINDS[between], notes)
         else:
+            refused = []
             taken = {**spec.ids, **dict(spec.added)}
-            known = [text for text in wanted if text in taken]
-            refused = [f"{quoted(text_of(text))} is already piece {taken[text]}" for text in known]
             for text in wanted:
-                if text not in taken:
+                if text in taken:
+                    refused.append(f"{quoted(text_of(text))} is already piece {taken[text]}")
+                elif kind == "user_defined" and (reason := self._never_occurs(text)):
+                    refused.append(reason)
+                else:
                     rows.append(text, 0.0, type)
         if refused and not skip:
             more = f"; so are {len(refused) - 1:,} others" if len(refused) > 1 else ""
@@ -185,7 +185,6 @@ class Edit:
     def _add_normal(self, rows: Rows, wanted: list[bytes], between: PieceType, notes: list[str]) -> list[str]:
         """Add NORMAL pieces, each with those that lead to it. Return why others cannot be added."""
         spec, ways, below = self._spec, Ways(self._spec), rows.scores_below()
-        taken = {**spec.ids, **dict(spec.added)}
         dead = ways.unmade() if between == PieceType.UNUSED else []
         added: dict[bytes, int] = {}
         already: list[str] = []
@@ -199,7 +198,7 @@ class Edit:
                     (woken if is_new else already).append(text_of(text))
                     rows.types[id] = PieceType.NORMAL  # it may have been UNUSED, on the way to another one
                     continue
-                new = ways.extend(text, never=taken) or [text]
+                new = ways.extend(text) or [text]
                 if between == PieceType.UNUSED and len(new) > MAX_SPLIT_DEPTH:
                     raise ModelError(
                         f"{quoted(text_of(text))} needs too many UNUSED pieces to be split up again"
@@ -221,13 +220,8 @@ class Edit:
             )
         return refused
 
-    def _wanted(
-        self, words: Iterable[str], pieces: Iterable[str | bytes], is_text: bool
-    ) -> tuple[list[bytes], list[str]]:
-        """The pieces to add, and what there is to say about them. `is_text`: whether texts can yield them."""
-        for name, given in (("words", words), ("pieces", pieces)):
-            if isinstance(given, (str, bytes)):
-                raise TypeError(f"{name} is a list of texts; for one text write [{given!r}]")
+    def _wanted(self, words: list[Any], pieces: list[Any]) -> tuple[list[bytes], list[str]]:
+        """The pieces to add, and what there is to say about them."""
         engine = self.tokenizer.facts.engine.variant(prefix=False)
         rules = self._spec.normalizer
         byte_level = self._spec.alphabet == "bytes"
@@ -246,10 +240,7 @@ class Edit:
         for piece in pieces:
             if not isinstance(piece, (str, bytes)):
                 raise TypeError(f"a piece is str or bytes, not {type(piece).__name__}")
-            data = piece.encode() if isinstance(piece, str) else bytes(piece)
-            if is_text and (reason := self._never_occurs(data)):
-                raise ModelError(reason)
-            wanted[data] = None
+            wanted[piece.encode() if isinstance(piece, str) else piece] = None
         notes = []
         if without:
             notes.append(
@@ -283,8 +274,10 @@ class Edit:
     def _check_normal(self, text: bytes, ways: Ways) -> None:
         """Raise an error if merging can never make a piece of this text, whatever is added."""
         spec, name = self._spec, quoted(text_of(text))
-        known = spec.ids.get(text)
-        if text in dict(spec.added):
+        if reason := self._never_occurs(text):
+            raise ModelError(reason)
+        known = ways.taken.get(text)
+        if known is not None and known >= len(spec.pieces):
             raise ModelError(f"{name} is an added token; choose another text")
         if known is not None and spec.pieces.types[known] not in (PieceType.NORMAL, PieceType.UNUSED):
             kind = PieceType(spec.pieces.types[known]).name
@@ -385,7 +378,7 @@ class Edit:
         >>> cpbpe.edit("tokenizer.model").merge(other, only="Han").report().made
         ('▁机', '器学', '器学习')
         """
-        other = model if isinstance(model, Tokenizer) else load(model)
+        other = loaded(model)
         spec, theirs = self._spec, other.facts.full_spec
         if spec.alphabet != theirs.alphabet:
             raise ModelError("a byte-level model and one of characters cannot be merged")
@@ -396,14 +389,14 @@ class Edit:
         ranks = theirs.pieces.ranks()
         order = [id for id, type in enumerate(theirs.pieces.types) if type == PieceType.NORMAL]
         order.sort(key=lambda id: (ranks[id], id))
-        seen, refused, taken = set(spec.pieces.texts), 0, {**spec.ids, **dict(spec.added)}
+        seen, refused = set(spec.pieces.texts), 0
         for id in order:
             text = theirs.pieces.texts[id]
             if text in seen or not wanted(text):
                 continue
             try:
                 self._check_normal(text, ways)
-                new = [] if self._never_occurs(text) else ways.extend(text, wanted, taken) or [text]
+                new = ways.extend(text, wanted) or [text]
             except ModelError:
                 new = []
             refused += not new
@@ -412,7 +405,8 @@ class Edit:
                 rows.append(piece, next(below))
         promise = HOLDS
         if only is not None:
-            promise += f"; so a text that holds none of the pieces {meaning} keeps its tokens"
+            so = f"; so a text that holds none of the pieces {meaning} keeps its tokens"
+            promise = HOLDS._replace(text=HOLDS.text + so)
         notes = [f"{counted(refused, 'piece')} of the other model cannot be made here"] if refused else []
         if others := sum(type == PieceType.USER_DEFINED for type in theirs.pieces.types):
             notes.append(f"{counted(others, 'user-defined piece')} of the other model did not come along")
@@ -555,7 +549,7 @@ class Edit:
         always = {id for id, type in enumerate(types) if type not in _OF_TEXT or self._is_needed(id)}
         always |= {id for piece in _several("keep", keep) if (id := self._id_of(piece)) < len(types)}
         counts = np.zeros(len(self.tokenizer), np.int64)
-        for block in _blocks(texts):
+        for block, _ in blocks(texts):
             ids = self.tokenizer.encode_arrays(block).ids
             counts += np.bincount(ids, minlength=len(counts))
         if not counts.any():
@@ -690,8 +684,9 @@ class Edit:
                 from cpbpe.text.charsmap import rule_charsmap
             charsmap = b"" if rules == "identity" else rule_charsmap(rules)
             normalizer = replace(normalizer, name=rules, charsmap=charsmap)
-        spec = replace(self._spec, normalizer=replace(normalizer, **changes), file=None)
-        return self._next("set_normalizer", spec, REWRITTEN)
+        rows = Rows(self._spec)
+        rows.normalizer = replace(normalizer, **changes)
+        return self._next("set_normalizer", rows, REWRITTEN)
 
     # --- What changed -------------------------------------------------------------------------------
 
@@ -747,25 +742,10 @@ def edit(model: str | os.PathLike[str] | Tokenizer) -> Edit:
     >>> edit.tokenizer.encode_pieces("a tokenizer"), edit
     (['▁a', '▁tokenizer'], <cpbpe.Edit: add; 32000 ids → 32001>)
     """
-    if isinstance(model, Tokenizer):
-        return Edit(model)
-    if not isinstance(model, (str, os.PathLike)):
-        raise TypeError(f"a model is a path or a Tokenizer, not {type(model).__name__}")
-    return Edit(load(model))
+    return Edit(loaded(model))
 
 
 def _several(name: str, given: Iterable[Any]) -> list[Any]:
     if isinstance(given, (str, bytes)):
-        raise TypeError(f"{name} is a list; for one write [{given!r}]")
+        raise TypeError(f"{name} is a list of texts; for one write [{given!r}]")
     return list(given)
-
-
-def _blocks(texts: Iterable[str | bytes]) -> Iterable[list[str | bytes]]:
-    block: list[str | bytes] = []
-    for text in texts:
-        block.append(text)
-        if len(block) == _BATCH:
-            yield block
-            block = []
-    if block:
-        yield block

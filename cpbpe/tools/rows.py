@@ -14,7 +14,7 @@ piece. `cpbpe.model.pair_ranks` shows that the pieces on the way to a longer one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -45,14 +45,16 @@ class Rows:
         """Their scores."""
         self.types = bytearray(spec.pieces.types)
         """Their types."""
-        self.added = dict(spec.added)
-        """The ids of added tokens."""
+        self.added = {id: token for token, id in spec.added}
+        """The added tokens by their ids."""
+        self.normalizer = spec.normalizer
+        """How text is rewritten."""
         self._flags = dict(spec.carried.tokens)
         self._roles = dict(spec.carried.roles)
         self._special = dict(zip(_ROLES, spec.special_pieces, strict=True))
         self._trainer = dict(spec.settings.trainer)
         self._origins = list(range(len(self.texts)))
-        self._added_origins = dict(self.added)
+        self._added_origins = dict(spec.added)
         self._falling = _is_falling(self.scores, self.types, spec.alphabet == "bytes")
 
     def append(self, text: bytes, score: float, type: PieceType = PieceType.NORMAL) -> None:
@@ -61,9 +63,7 @@ class Rows:
         (Such a piece keeps its id and is decoded to its text as before, because it has an entry in
         `Carried.tokens`.)
         """
-        by_id = {id: token for token, id in self.added.items()}
-        while (token := by_id.get(len(self.texts))) is not None:
-            del self.added[token]
+        while (token := self.added.pop(len(self.texts), None)) is not None:
             self._flags.setdefault(text_of(token), ())
             self._put(token, 0.0, PieceType.CONTROL, self._added_origins[token])
         self._put(text, score, type, -1)
@@ -79,7 +79,7 @@ class Rows:
         ids = [id for id, keep in enumerate(kept) if keep]
         gone = len(self.texts) - len(ids)
         self.order(ids)
-        self.added = {token: id - gone for token, id in self.added.items()}
+        self.added = {id - gone: token for id, token in self.added.items()}
 
     def order(self, ids: Sequence[int]) -> None:
         """Put the pieces with these ids in this order, and leave out the others.
@@ -115,10 +115,10 @@ class Rows:
 
     def origins(self) -> Places:
         """For each id, added tokens included, the id before the edit; -1 for a new piece or an unused id."""
-        size = max([len(self.texts), *(id + 1 for id in self.added.values())])
+        size = max([len(self.texts), *(id + 1 for id in self.added)])
         found = np.full(size, -1)
         found[: len(self.texts)] = self._origins
-        for token, id in self.added.items():
+        for id, token in self.added.items():
             found[id] = self._added_origins[token]
         return found
 
@@ -154,7 +154,8 @@ class Rows:
             old,
             pieces=Pieces.of_lists(self.texts, self.scores, self.types),
             special_pieces=(special["unk"], special["bos"], special["eos"], special["pad"]),
-            added=tuple(sorted(self.added.items(), key=lambda item: item[1])),
+            added=tuple((token, id) for id, token in sorted(self.added.items())),
+            normalizer=self.normalizer,
             settings=replace(old.settings, trainer=trainer),
             carried=replace(old.carried, tokens=self._flags, roles=self._roles),
             file=None,
@@ -193,6 +194,8 @@ class Ways:
             if self._byte_level or is_valid_utf8(text)
         }
         self._last = max(self._ranks.values(), default=0)
+        self.taken = {**spec.ids, **dict(spec.added)}
+        """The ids of all pieces and added tokens, whose texts no new piece can have."""
 
     def spelled(self, text: bytes) -> str:
         """A piece with a character for each of the symbols that texts begin as."""
@@ -231,16 +234,14 @@ class Ways:
                 waiting += self.pairs.get(piece, ())
         return set(map(self.bytes_of, found))
 
-    def extend(
-        self, text: bytes, wanted: Callable[[bytes], bool] = bool, never: Container[bytes] = ()
-    ) -> list[bytes]:
+    def extend(self, text: bytes, wanted: Callable[[bytes], bool] = bool) -> list[bytes]:
         """Make a piece of what its text becomes now: the pieces to add, the last of which is `text`.
 
         The first two symbols become a piece, that with the third one, and so on. This always makes `text`:
         whatever else merges, the first symbol is a beginning of the text, the next one continues it, and
         every longer beginning is a piece. It begins with the first symbol that is `wanted`, if there is one,
         so that what is true of a part of a piece, such as a character in it, is true of all new pieces. It is
-        an error if a new piece would be one of `never`, or is not wanted.
+        an error if the text of a new piece is taken, or if the piece is not wanted.
 
         The pieces are ranked below all others from now on, so later calls build on them.
         """
@@ -257,7 +258,7 @@ class Ways:
                 new.append(piece)
         made = list(map(self.bytes_of, new))
         left = self.symbols(text)
-        known = next((piece for piece in made if piece in never), None)
+        known = next((piece for piece in made if piece in self.taken), None)
         other = next((piece for piece in made if not wanted(piece)), None)
         if len(left) == 1 and known is None and other is None:
             return made

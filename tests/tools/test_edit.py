@@ -725,3 +725,18 @@ def test_an_edit_can_be_pickled_and_an_unused_piece_used_again() -> None:
     assert edit.add(["<a b>"], kind="control").tokenizer.vocab["<a b>"] == len(edit.tokenizer)
     with pytest.raises(TypeError, match="a piece is str or bytes"):
         edit.add(pieces=[5])  # type: ignore[list-item]
+
+
+def test_what_a_model_rewrites_can_be_left_out_too() -> None:
+    plain = cpbpe.train(corpus.lines(300), vocab_size=700, preset="sentencepiece").tokenizer
+    for kind in ("normal", "user_defined"):
+        edit = cpbpe.edit(plain).add(pieces=["ﬁ", "zebra"], kind=kind, skip=True)
+        assert "rewrites it to 'fi'" in edit.steps[0].notes[0]
+        assert edit.tokenizer.vocab["zebra"] is not None
+
+
+def test_promises_of_chosen_pieces_tell_of_unknown_characters_too() -> None:
+    edit = cpbpe.edit(mergeable(*"ab")).merge(mergeable("机器", *"机器"), only="Han")
+    assert "of the script Han" in edit.steps[0].promise
+    assert "a run of unknown characters" in edit.steps[0].promise
+    assert edit.report().unreachable == ()
