@@ -40,7 +40,8 @@
 //! Three tests use `unsafe` as well: `cache/tests.rs`, `encode/gather.rs`, `tests/gathering.rs`. `core/python` has more
 //! of it: see its `lib.rs`.
 //!
-//! `tests/random.rs`, `tests/cutting.rs` and the unit tests run all of it with debug assertions on.
+//! `tests/random.rs`, `tests/cutting.rs` and the unit tests run all of it with debug assertions on; so do the targets of
+//! `core/fuzz`, also with AddressSanitizer.
 
 mod cache;
 mod cut;

@@ -1,48 +1,16 @@
 //! Byte-level models: what is refused, and the fast way beside the slow one.
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::{ByteLevelOptions, Columns, Dropout, Engine, Error, NormalizerOptions};
+use cpbpe::{Columns, Dropout, Engine, Error, NormalizerOptions};
 
 mod chance;
-use chance::Chance;
+mod model;
 
-const NORMAL: u8 = 1;
+use chance::Chance;
+use model::byte_level as columns;
+
 const CONTROL: u8 = 3;
 const UNUSED: u8 = 5;
-
-/// A model of all bytes and these pieces.
-fn columns(pieces: &[&[u8]], pattern: &str, whole: bool) -> Columns {
-    let bytes: Vec<[u8; 1]> = (0..=255).map(|byte| [byte]).collect();
-    let all: Vec<&[u8]> =
-        bytes.iter().map(|byte| &byte[..]).chain(pieces.iter().copied()).chain([&b"<|end|>"[..]]).collect();
-    let mut end = 0;
-    let mut ends = Vec::new();
-    for piece in &all {
-        end += piece.len() as u32;
-        ends.push(end);
-    }
-    let mut types = vec![NORMAL; all.len()];
-    types[all.len() - 1] = CONTROL;
-    Columns {
-        blob: all.concat(),
-        ends,
-        scores: (0..all.len()).map(|id| -(id as f32)).collect(),
-        types,
-        byte_fallback: false,
-        unk_surface: b" ? ".to_vec(),
-        special_pieces: ["<unk>", "<s>", "<|end|>", "<pad>"].map(|name| name.as_bytes().to_vec()),
-        normalizer: NormalizerOptions {
-            add_dummy_prefix: false,
-            remove_extra_whitespaces: false,
-            escape_whitespaces: false,
-            ..NormalizerOptions::default()
-        },
-        denormalizer: None,
-        byte_level: Some(ByteLevelOptions { pattern: pattern.into(), then: Vec::new(), name: "mine".into(), whole }),
-        added: Vec::new(),
-        carries: false,
-    }
-}
 
 const PIECES: &[&[u8]] =
     &[b"th", b"the", b" the", b"\xe6\x97", b"\xe6\x97\xa5", b"aa", b"aaaa", b" a", b"\0\0", b"xyz"];
@@ -81,7 +49,7 @@ fn what_is_refused() {
 
 #[test]
 fn the_fast_way_is_the_slow_one() {
-    let mut chance = Chance(3);
+    let mut chance = Chance::new(3);
     let parts = ["the", " the", "日", "本", "aaaa", " ", "\0", "xyz", "a", "é", "\n"];
     for (pattern, whole) in PATTERNS.iter().flat_map(|pattern| [(pattern, true), (pattern, false)]) {
         let engine = Engine::from_columns(columns(PIECES, pattern, whole)).unwrap();
@@ -117,7 +85,7 @@ fn the_fast_way_is_the_slow_one() {
 /// that hard, so here most of them do.
 #[test]
 fn cutting_long_chunks_changes_nothing() {
-    let mut chance = Chance(11);
+    let mut chance = Chance::new(11);
     // With the same first bytes, the same last ones, and one beyond the tables.
     let letters =
         ["a", "b", "é", "ê", "ũ", "日", "旦", "本", "木", "旻", "の", "ね", "🦙", "🦊", "\u{1f599}", "\u{20999}"];

@@ -13,7 +13,7 @@ use file::{bytes, encoded, piece, settings};
 /// after it, in an unknown character, or after one.
 #[test]
 fn one_way_of_cutting_follows_the_other() {
-    let mut chance = Chance(7);
+    let mut chance = Chance::new(7);
     for round in 0..60 {
         cpbpe::use_vectors(round % 2 == 0);
         let mut file = Vec::new();

@@ -5,81 +5,22 @@
 
 mod chance;
 mod file;
+mod laws;
+mod literal;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::{
-    AlignOptions, Columns, DecodedTexts, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Scratch, Wanted, NO_ID,
-};
+use cpbpe::{AlignOptions, Dropout, EncodedTexts, Ends, Engine, Error, Halt, Wanted, NO_ID};
 
 use chance::Chance;
-use file::{bytes, encoded, piece, settings};
-
-/// A text, and whether it is known to be UTF-8.
-type Input<'a> = (&'a [u8], bool);
-
-const LETTERS: &[&str] = &[
-    "a", "b", "c", "e", " ", " ", "7", "=", "\u{2581}", "\n", "\0", ".", "1", "é", "ж", "о", "中", "国", "。", "🦙",
-    "\u{301}",
-];
-
-/// A model file with pieces that are made of letters and of each other.
-fn model(chance: &mut Chance) -> Vec<u8> {
-    let byte_fallback = chance.below(3) > 0;
-    let count = [5, 40, 400][chance.below(3)];
-    let mut texts: Vec<String> = Vec::new();
-    for _ in 0..count {
-        let text = match chance.below(4) {
-            0 => chance.pick(LETTERS).replace(' ', "\u{2581}"),
-            1 if !texts.is_empty() => texts[chance.below(texts.len())].repeat(2),
-            _ => {
-                let mut half = || if texts.is_empty() { "a".into() } else { texts[chance.below(texts.len())].clone() };
-                half() + &half()
-            }
-        };
-        if !text.contains('\0') && !text.is_empty() && text.len() < 60 && !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    let mut file = Vec::new();
-    // In most models id 0 is UNKNOWN, and a 0 where an id is missing means the same.
-    let unknown_first = chance.below(3) > 0;
-    if unknown_first {
-        piece(&mut file, b"<unk>", 0.0, 2);
-    }
-    if byte_fallback {
-        bytes(&mut file);
-    }
-    if chance.below(16) == 0 {
-        // Ids of more than 15 bits are kept in another way.
-        for i in 0..1 << 15 {
-            piece(&mut file, char::from_u32(0x20000 + i).unwrap().to_string().as_bytes(), -1e6, 1);
-        }
-    }
-    // None, some, or most: then there are characters that only user-defined pieces join.
-    let user_defined = [0, 0, 1, 8][chance.below(4)];
-    let unused = chance.below(4) == 0;
-    // Characters that are in pieces, but are none themselves: UNKNOWN where they are not joined.
-    let without_some = chance.below(3) == 0;
-    for (i, text) in texts.iter().enumerate() {
-        if without_some && text.chars().count() == 1 && chance.below(2) == 0 {
-            continue;
-        }
-        let kind = match chance.below(12) {
-            some if some < user_defined => 4,
-            11 if unused => 5,
-            _ => 1,
-        };
-        piece(&mut file, text.as_bytes(), -((i / (1 + chance.below(2))) as f32), kind);
-    }
-    if !unknown_first {
-        piece(&mut file, b"<unk>", 0.0, 2);
-    }
-    settings(&mut file, byte_fallback, chance.below(2) == 0, chance.below(4) == 0);
-    file
-}
+use file::{bytes, piece, settings, LETTERS};
+use laws::{
+    aligned_as_one_by_one, columns_come_back, decoded_as_one_by_one, decoded_with_spans, encoded_as_it_arrives,
+    encoded_in_every_way, in_order, sampled_as_a_whole, some_ends, Input,
+};
+use literal::Literal;
 
 fn text(chance: &mut Chance) -> Vec<u8> {
     let length = [3, 30, 300, 3000, 30_000][chance.below(5)];
@@ -102,183 +43,32 @@ fn text(chance: &mut Chance) -> Vec<u8> {
     text
 }
 
-/// The results of runs in the order of texts.
-fn in_order<R>(mut runs: Vec<(usize, R)>) -> impl Iterator<Item = R> {
-    runs.sort_unstable_by_key(|&(first, _)| first);
-    runs.into_iter().map(|(_, result)| result)
-}
-
-/// A file's columns must be those of its engine, and make the same engine.
-fn columns_come_back(engine: &Engine, file: &[u8]) {
-    let columns = engine.columns();
-    assert_eq!(columns, Columns::read(file).unwrap());
-    assert_eq!(Engine::from_columns(columns.clone()).unwrap().columns(), columns);
-}
-
-/// Ids, spans and unknown texts of a batch must be those of its texts.
-fn aligned_as_one_by_one(engine: &Engine, inputs: &[Input], options: AlignOptions) {
-    // Texts that are known to be UTF-8 among the others.
-    let inputs: Vec<Input> = inputs.iter().map(|&(text, _)| (text, std::str::from_utf8(text).is_ok())).collect();
-    let mut runs: Vec<(usize, EncodedTexts)> = Vec::new();
-    engine.encode_batch(&inputs, 2, Wanted::Spans(options), NO_CHECK, &mut runs).unwrap();
-    let mut texts = inputs.iter().enumerate();
-    for run in in_order(runs) {
-        let mut begin = 0;
-        let mut unknown = run.unknown.iter();
-        for length in run.lengths {
-            let (number, &(text, valid)) = texts.next().unwrap();
-            let seed = |dropout: Dropout| Dropout { seed: dropout.seed.wrapping_add(number as u64), ..dropout };
-            let one = engine.tokens(text, options.dropout.map(seed), NO_CHECK).unwrap();
-            assert_eq!(one.tokens.len(), length);
-            let characters = options.characters.unwrap_or(valid);
-            let positions = if characters { positions(text) } else { (0..=text.len() as i64).collect() };
-            for (i, token) in one.tokens.iter().enumerate() {
-                let span = [token.begin, token.end].map(|at| positions[one.origins[at]]);
-                assert_eq!((run.ids[begin + i], run.spans[begin + i]), (token.id, span));
-                if Some(token.id) == engine.unknown() {
-                    let mut piece = Vec::new();
-                    engine.piece_of(token, &one, &mut piece).unwrap();
-                    assert_eq!(unknown.next(), Some(&(begin + i, piece)));
-                }
-            }
-            begin += length;
-        }
-        assert!(begin == run.ids.len() && begin == run.spans.len() && unknown.next().is_none());
-    }
-    assert!(texts.next().is_none());
-}
-
-/// Sampled ids must be those of the text merged as a whole, as ids and as tokens.
-fn sampled_as_a_whole(engine: &Engine, text: &[u8], dropout: Dropout) {
-    let expected = engine.sample_slowly(text, dropout).unwrap();
-    for valid in [false, std::str::from_utf8(text).is_ok()] {
-        let sample = |scratch: &mut Scratch| {
-            engine.sample((text, valid), dropout, NO_CHECK, scratch).map(|()| scratch.ids.clone())
-        };
-        assert_eq!(engine.with_scratch(sample).unwrap().as_ref(), Ok(&expected), "{:?}", String::from_utf8_lossy(text));
-    }
-    let tokens = engine.tokens(text, Some(dropout), NO_CHECK).unwrap().tokens;
-    assert!(tokens.iter().map(|token| token.id).eq(expected));
-}
-
-/// A text that is decoded with spans must be the text, and the spans must cover it, for ids as for their pieces.
-fn decoded_with_spans(engine: &Engine, ids: &[u32]) {
-    let decoder = engine.decoder();
-    let decoded = decoder.decode_spans(ids, NO_CHECK).unwrap();
-    assert_eq!(decoded.text, decoder.decode(ids, false, NO_CHECK).unwrap());
-    let mut end = 0;
-    for span in &decoded.spans {
-        assert!(span[0] == end && span[1] >= end);
-        end = span[1];
-    }
-    assert_eq!((decoded.spans.len(), end as usize), (ids.len(), decoded.text.len()));
-    let pieces: Vec<Vec<u8>> = ids.iter().map(|&id| engine.piece(id)).collect();
-    let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-    let same = decoder.decode_pieces_spans(&pieces, NO_CHECK).unwrap();
-    assert_eq!((&same.text, &same.ids, &same.spans), (&decoded.text, &decoded.ids, &decoded.spans));
-    let mut in_characters = decoded;
-    let positions = positions(&in_characters.text);
-    assert!(in_characters.count_characters());
-    assert!(in_characters
-        .spans
-        .iter()
-        .zip(&same.spans)
-        .all(|(here, there)| *here == there.map(|at| positions[at as usize])));
-}
-
-/// For each byte of a text, and its end, how many characters end before it.
-fn positions(text: &[u8]) -> Vec<i64> {
-    let mut positions = Vec::new();
-    let mut at = 0;
-    let mut count = 0;
-    while at < text.len() {
-        let is_character =
-            |length: &usize| text.get(at..at + length).is_some_and(|part| std::str::from_utf8(part).is_ok());
-        let length = (1..=4).find(is_character).unwrap_or(1);
-        positions.extend(std::iter::repeat_n(count, length));
-        at += length;
-        count += 1;
-    }
-    positions.push(count);
-    positions
-}
-
-/// Ids that no text has, in front and at the end or not.
-fn some_ends(chance: &mut Chance) -> Ends {
-    let mut one = || (chance.below(3) > 0).then_some(u32::MAX - 9);
-    Ends { front: one(), back: one(), reverse: chance.below(2) == 0 }
-}
-
-/// Sequences of ids that are decoded together, by one thread or several, give what each gives by itself; and so do their
-/// pieces.
-fn decoded_as_one_by_one(engine: &Engine, rows: &[Vec<u32>], chance: &mut Chance) {
-    let decoder = engine.decoder();
-    let mut rows = rows.to_vec();
-    rows.extend((0..4).map(|_| (0..chance.below(20)).map(|_| chance.below(engine.size()) as u32).collect()));
-    let strange = ["", "\0", "\u{2581}", "\u{2581}\u{2581}?", " ?", "a b", "\u{2582}"];
-    for row in &rows {
-        // Some of the pieces, and others.
-        let mut pieces: Vec<Vec<u8>> = row.iter().map(|&id| engine.piece(id)).collect();
-        for _ in 0..chance.below(3) {
-            pieces.insert(chance.below(pieces.len() + 1), chance.pick(&strange).as_bytes().to_vec());
-        }
-        let found: Vec<Option<u32>> = pieces.iter().map(|piece| engine.find(piece)).collect();
-        let ids: Vec<u32> = found.iter().map(|id| id.unwrap_or(NO_ID)).collect();
-        let others = pieces.iter().zip(&found).filter(|(_, id)| id.is_none()).map(|(piece, _)| &piece[..]);
-        let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-        let expected = decoder.decode_pieces_spans(&pieces, NO_CHECK).unwrap().text;
-        assert_eq!(decoder.decode_pieces(&ids, others, NO_CHECK), Ok(expected));
-        assert!(ids.contains(&NO_ID) == decoder.decode_pieces(&ids, std::iter::empty(), NO_CHECK).is_err());
-    }
-    // Many enough for threads, now and then.
-    let times = if chance.below(8) == 0 { 1 + (1 << 16) / (1 + rows.concat().len()) } else { 1 };
-    let (mut ids, mut ends, mut expected) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..times {
-        for row in &rows {
-            ids.extend_from_slice(row);
-            ends.push(ids.len());
-            expected.push(decoder.decode(row, false, NO_CHECK).unwrap());
-        }
-    }
-    for threads in [1, 3] {
-        let parts = decoder.decode_batch(&ids, &ends, threads, NO_CHECK).unwrap();
-        assert!(parts.iter().flat_map(DecodedTexts::texts).eq(expected.iter().map(Vec::as_slice)));
-    }
-    if let Some(id) = ids.last_mut() {
-        *id = u32::MAX;
-        let refused = decoder.decode_batch(&ids, &ends, 3, NO_CHECK).map(|_| ());
-        assert!(matches!(refused, Err(Error::UnknownId(_))));
-    }
-}
-
 #[test]
 fn fast_is_slow() {
     let seconds = std::env::var("CPBPE_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(8);
     let end = Instant::now() + Duration::from_secs(seconds);
-    let mut chance = Chance(0x1234_5678_9ABC_DEF1 ^ seconds);
+    let mut chance = Chance::new(0x1234_5678_9ABC_DEF1 ^ seconds);
     let mut rounds = 0u64;
     while Instant::now() < end {
-        let file = model(&mut chance);
+        let file = file::random(&mut chance);
         // With the machine's own instructions, and without them.
         cpbpe::use_vectors(rounds % 2 == 0);
         let Ok(engine) = Engine::from_model(&file) else { panic!("round {rounds}: not a model") };
         columns_come_back(&engine, &file);
         let texts: Vec<Vec<u8>> = (0..12).map(|_| text(&mut chance)).collect();
-        let expected: Vec<Vec<u32>> = texts.iter().map(|text| engine.encode_slowly(text).unwrap()).collect();
-        for (text, expected) in texts.iter().chain(&texts).zip(expected.iter().chain(&expected)) {
-            let ids = encoded(&engine, text);
-            assert_eq!(&ids, expected, "round {rounds}: {:?}", String::from_utf8_lossy(text));
-            assert_eq!(engine.encode_parallel(text, false, 3, NO_CHECK).as_ref(), Ok(expected));
-            // Without chance nothing is left out, and the text is merged as a whole.
-            let spans = |dropout| {
-                let tokens = engine.tokens(text, dropout, NO_CHECK).unwrap().tokens;
-                tokens.iter().map(|token| (token.id, token.begin, token.end)).collect::<Vec<_>>()
-            };
-            assert_eq!(spans(None), spans(Some(Dropout { alpha: 0.0, seed: 1 })));
+        let literal = Literal::new(&engine);
+        let mut expected = Vec::new();
+        for text in texts.iter().chain(&texts) {
+            let ids = encoded_in_every_way(&engine, text);
             for alpha in [0.0, 0.1, 0.6, 1.0] {
                 sampled_as_a_whole(&engine, text, Dropout { alpha, seed: rounds });
             }
             decoded_with_spans(&engine, &ids);
+            if text.len() < 400 {
+                assert_eq!(ids, literal.encoded(text), "round {rounds}: {:?}", String::from_utf8_lossy(text));
+                let normalized = engine.origins_slowly(text).unwrap().0;
+                encoded_as_it_arrives(&engine, &normalized, chance.below(normalized.len() + 1));
+            }
             let any: Vec<u32> = (0..ids.len().min(50)).map(|_| chance.below(engine.size()) as u32).collect();
             decoded_with_spans(&engine, &any);
             assert_eq!(engine.decoder().decode(&[1, u32::MAX], false, NO_CHECK), Err(Error::UnknownId(1)));
@@ -289,7 +79,9 @@ fn fast_is_slow() {
                 assert!(all.starts_with(&front));
             }
             assert!(engine.decoder().decode(back, true, NO_CHECK).is_ok());
+            expected.push(ids);
         }
+        expected.truncate(texts.len());
         decoded_as_one_by_one(&engine, &expected, &mut chance);
         let inputs: Vec<Input> = texts.iter().map(|text| (text.as_slice(), false)).collect();
         for ends in [Ends::default(), some_ends(&mut chance)] {

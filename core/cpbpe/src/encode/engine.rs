@@ -189,6 +189,12 @@ impl Engine {
         &self.decoder
     }
 
+    /// Whether pieces are bytes, which merge inside the chunks of a pattern.
+    #[doc(hidden)]
+    pub fn is_byte_level(&self) -> bool {
+        self.vocab.byte_level.is_some()
+    }
+
     /// How many pieces there are.
     pub fn size(&self) -> usize {
         self.vocab.len()

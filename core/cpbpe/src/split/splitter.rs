@@ -3,7 +3,7 @@
 use fancy_regex::{Matches, Regex};
 
 use crate::error::Error;
-use crate::split::scanner::{known, safe_cut, Ends, Scanner, BATCH};
+use crate::split::scanner::{known, safe_cut, Ends, Scanner, BATCH, PATTERNS};
 
 /// A pattern that splits texts.
 ///
@@ -46,6 +46,12 @@ impl Splitter {
         }
         let others = then.iter().map(|pattern| Splitter::of(pattern));
         Ok(Splitter(Method::Sequence(std::iter::once(Ok(first)).chain(others).collect::<Result<_, _>>()?)))
+    }
+
+    /// The published patterns, which have scanners.
+    #[doc(hidden)]
+    pub fn published() -> impl Iterator<Item = &'static str> {
+        PATTERNS.iter().map(|&(pattern, _)| pattern)
     }
 
     /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting never fails.

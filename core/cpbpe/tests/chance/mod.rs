@@ -1,15 +1,38 @@
 //! Random choices for tests.
+#![allow(dead_code, reason = "each test uses some of it")]
 
-/// A generator of numbers that is good enough, and the same everywhere. It must not be 0.
-pub struct Chance(pub u64);
+/// Choices made by a generator of numbers, which is good enough and the same everywhere; or by the bytes that a fuzzer
+/// tries, so that what the tests make at random is what a fuzzer looks for.
+pub struct Chance {
+    state: u64,
+    bytes: Option<Vec<u8>>,
+}
 
 impl Chance {
+    /// Choices of a generator, which begins with this number. It must not be 0.
+    pub fn new(seed: u64) -> Chance {
+        Chance { state: seed, bytes: None }
+    }
+
+    /// Choices by these bytes, and the first of everything after they have all been used.
+    pub fn of(bytes: &[u8]) -> Chance {
+        Chance { state: 0, bytes: Some(bytes.iter().rev().copied().collect()) }
+    }
+
     /// A number below the limit.
     pub fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
+        if let Some(bytes) = &mut self.bytes {
+            let (mut number, mut range) = (0, 1);
+            while range < limit {
+                number = number << 8 | bytes.pop().map_or(0, usize::from);
+                range <<= 8;
+            }
+            return number % limit;
+        }
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 11) as usize % limit
     }
 
     /// One of these.
