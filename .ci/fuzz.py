@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FUZZ = ROOT / "core" / "fuzz"
 TARGETS = sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs"))
 WORK = FUZZ / "target" / "fuzzing"
-CRASHES = FUZZ / "artifacts"
+CRASHES = FUZZ / "target" / "found"
 KEPT_BYTES = 12_000  # of each corpus in the repository
 
 COVERED = (
