@@ -241,12 +241,19 @@ LONG = {
 }
 
 
+FIXED_WORK = """() => {
+  const words = Array.from({ length: 100000 }, (_, at) => `${at * 7919 % 100003}`);
+  return words.sort().join('').length;
+}"""
+
+
 @pytest.mark.parametrize("name", tiers.some(LONG, ["lines"]))
 def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     """100 KB are drawn within a fifth of a second, with the elements of what can be seen only.
 
-    Times are those of the processor: the least of several, because other work on the machine takes part of
-    its caches.
+    Times are those of the processor, the least of several. Other work on the machine takes part of its
+    caches. So that this does not count, drawing may also take eight times as long as sorting some words in
+    the same page, which on an idle machine is no longer than that fifth of a second.
     """
     text = LONG[name]
     assert len(text.encode()) >= 100_000
@@ -258,8 +265,12 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
         found = metrics.send("Performance.getMetrics")["metrics"]
         return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
 
-    in_page: list[float] = []
-    while len(in_page) < 3 or (min(in_page) > 0.2 and len(in_page) < 10):
+    drawing: list[float] = []
+    fixed: list[float] = []
+    while len(drawing) < 3 or (min(drawing) > 0.2 and len(drawing) < 10):
+        begun = seconds()
+        page.evaluate(FIXED_WORK)
+        fixed.append(seconds() - begun)
         typed(page, "warm")
         before = int(page.get_attribute("body", "data-shown"))
         begun = seconds()
@@ -267,8 +278,8 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
         page.evaluate(f"{put} box.dispatchEvent(new Event('input')); }}", text)
         until(page, f"Number(document.body.dataset.shown) > {before}")
         page.wait_for_selector(".panel >> nth=1 >> .token")
-        in_page.append(seconds() - begun)
-    assert min(in_page) < 0.2, in_page
+        drawing.append(seconds() - begun)
+    assert min(drawing) < max(0.2, 8 * min(fixed)), (drawing, fixed)
     # At the end of the list is the last token, and there still are few elements.
     most = 6_000
     assert 0 < page.locator(".token").count() < most

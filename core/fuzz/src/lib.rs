@@ -18,6 +18,8 @@ mod model;
 mod rules;
 mod training;
 
+use std::sync::OnceLock;
+
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{
     decimal, read_ids, use_vectors, AlignOptions, Batch, Columns, Dropout, Engine, Finder, Form, LineWriter,
@@ -181,9 +183,10 @@ const PIECES: &[&[u8]] = &[b"th", b"the", b" the", b"\xe6\x97", b"\xe6\x97\xa5",
 
 /// Do something with one of these models. The first byte says which.
 fn with_model(data: &[u8], work: impl FnOnce(&Made, &[u8])) {
-    thread_local! { static ALL: Vec<Made> = all_kinds() }
+    static ALL: OnceLock<Vec<Made>> = OnceLock::new();
     let Some((&number, rest)) = data.split_first() else { return };
-    ALL.with(|all| work(&all[usize::from(number) % all.len()], rest));
+    let all = ALL.get_or_init(all_kinds);
+    work(&all[usize::from(number) % all.len()], rest);
 }
 
 /// Any bytes as a text. (One law at a time: most of them take longer than the fuzzer does between two inputs.)
@@ -243,7 +246,6 @@ pub fn ids(data: &[u8]) {
         decoded_as_one_by_one(engine, &rows, &mut Chance::of(rest));
         // Bytes that are no text become U+FFFD.
         let [kept, text] = [true, false].map(|keep| engine.decoder().decode(&ids, keep, NO_CHECK).unwrap());
-        assert!(std::str::from_utf8(&kept).is_err() || kept == text);
         assert!(!engine.is_byte_level() || text == String::from_utf8_lossy(&kept).as_bytes());
     });
 }
