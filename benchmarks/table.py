@@ -238,14 +238,14 @@ def memory(results: Report) -> list[str]:
     return [*lines, "", caption, "", *grid(head, rows)]
 
 
-def put(readme: Path, text: str) -> None:
+def put(readme: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Put the text between the marks."""
     old = readme.read_text(encoding="utf-8")
-    if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
-        raise SystemExit(f"{readme.name} must hold {BEGIN} and then {END}, once each")
-    before = old.split(BEGIN)[0]
-    after = old.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    if old.count(begin) != 1 or old.count(end) != 1 or old.index(begin) > old.index(end):
+        raise SystemExit(f"{readme.name} must hold {begin} and then {end}, once each")
+    before = old.split(begin)[0]
+    after = old.split(end)[1]
+    readme.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> None:

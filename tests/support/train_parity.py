@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cpbpe.engine.training import learn, make_counter
+from cpbpe.errors import TrainingError
 from cpbpe.model.formats.sentencepiece import spec_of_settings
 from cpbpe.model.spec import Settings
 from cpbpe.reference.training_values import (
@@ -187,3 +188,38 @@ def difference(mine: bytes, other: bytes) -> str:
         if getattr(a, name) != getattr(b, name):
             return f"{name}: ours {str(getattr(a, name))[:500]}\ntheirs {str(getattr(b, name))[:500]}"
     return "nothing but the order of the fields" if mine != other else "nothing"
+
+
+def check(options: Mapping[str, Any], sentences: list[bytes], threads: int = 1) -> Trained | None:
+    """Train twice; None if both refuse."""
+    options = {"vocab_size": 1000, **options}
+    model = refusal = None
+    try:
+        model = theirs(sentences, options)
+    except RefusedError as error:
+        refusal = str(error)
+    try:
+        mine = ours(sentences, options, threads)
+    except TrainingError:
+        assert refusal, "sentencepiece trains"
+        return None
+    if model is None:
+        assert reason(options, mine), f"sentencepiece refuses: {refusal}"
+        return None
+    assert mine.built.data == model, f"{options}: {difference(mine.built.data, model)}"
+    return mine
+
+
+def reason(options: Mapping[str, Any], mine: Trained) -> str:
+    """Why sentencepiece had to refuse, judged by what was trained here."""
+    if mine.built.size < options["vocab_size"] and options.get("hard_vocab_limit", True):
+        return "too few pieces"
+    if len(mine.learned.characters) + len(special_pieces(options)) > options["vocab_size"]:
+        return "too many characters"
+    if not sum(mine.learned.character_counts) + sum(mine.learned.dropped_counts):
+        return "nothing to train on"
+    if len(set(mine.built.spec.pieces.texts)) < mine.built.size:
+        return "a special piece is a required character too"
+    if mine.learned.boundaries and not mine.learned.characters:
+        return "nothing but symbols"
+    return ""

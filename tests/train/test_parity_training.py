@@ -6,7 +6,6 @@ its time). `CPBPE_EXAMPLES` sets how many random cases there are.
 
 import os
 import random
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,209 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpbpe.errors import TrainingError
 from tests.conftest import ENGINES
 from tests.support import budget, tiers, train_corpora
-from tests.support.train_parity import (
-    RefusedError,
-    Trained,
-    build_at,
-    difference,
-    ours,
-    special_pieces,
-    theirs,
-)
+from tests.support.train_cases import CHOICES, IDENTITY, LLAMA2, OPTIONS
+from tests.support.train_parity import build_at, check, difference, ours, theirs
 
 FULL = os.environ.get("CPBPE_TRAIN") == "full"
 EXAMPLES = budget.examples(150)
-
-LLAMA2: dict[str, Any] = {
-    "normalization_rule_name": "identity",
-    "remove_extra_whitespaces": False,
-    "byte_fallback": True,
-    "character_coverage": 0.99995,
-    "split_digits": True,
-    "allow_whitespace_only_pieces": True,
-    "hard_vocab_limit": False,
-}
-IDENTITY: dict[str, Any] = {"normalization_rule_name": "identity", "hard_vocab_limit": False}
-
-OPTIONS: dict[str, dict[str, Any]] = {
-    "defaults": {"hard_vocab_limit": False},
-    "llama2": LLAMA2,
-    "identity": IDENTITY,
-    # normalization
-    "nfkc": {"normalization_rule_name": "nfkc", "hard_vocab_limit": False},
-    "nfkc_cf": {"normalization_rule_name": "nfkc_cf", "hard_vocab_limit": False},
-    "nmt_nfkc_cf": {"normalization_rule_name": "nmt_nfkc_cf", "hard_vocab_limit": False},
-    "no dummy prefix": {**IDENTITY, "add_dummy_prefix": False},
-    "extra whitespace": {**IDENTITY, "remove_extra_whitespaces": False},
-    "neither": {**IDENTITY, "remove_extra_whitespaces": False, "add_dummy_prefix": False},
-    # what a piece may be
-    "one character": {**IDENTITY, "max_sentencepiece_length": 1},
-    "two characters": {**IDENTITY, "max_sentencepiece_length": 2},
-    "five characters": {**IDENTITY, "max_sentencepiece_length": 5},
-    "long pieces": {**IDENTITY, "max_sentencepiece_length": 100},
-    "very long pieces": {**IDENTITY, "max_sentencepiece_length": 512, "split_by_whitespace": False},
-    "any script": {**IDENTITY, "split_by_unicode_script": False},
-    "numbers go along": {**IDENTITY, "split_by_number": False},
-    "digits alone": {**IDENTITY, "split_digits": True},
-    "digits alone, numbers go along": {**IDENTITY, "split_digits": True, "split_by_number": False},
-    "any script, digits alone": {**IDENTITY, "split_digits": True, "split_by_unicode_script": False},
-    "any script, numbers go along": {
-        **IDENTITY,
-        "split_by_number": False,
-        "split_by_unicode_script": False,
-    },
-    "several words": {**IDENTITY, "split_by_whitespace": False},
-    "several words, runs of spaces": {
-        **IDENTITY,
-        "split_by_whitespace": False,
-        "allow_whitespace_only_pieces": True,
-        "remove_extra_whitespaces": False,
-    },
-    "several words, any script": {
-        **IDENTITY,
-        "split_by_whitespace": False,
-        "split_by_unicode_script": False,
-    },
-    "several words, suffix": {
-        **IDENTITY,
-        "split_by_whitespace": False,
-        "treat_whitespace_as_suffix": True,
-    },
-    "several words, suffix, runs": {
-        **IDENTITY,
-        "split_by_whitespace": False,
-        "treat_whitespace_as_suffix": True,
-        "allow_whitespace_only_pieces": True,
-        "remove_extra_whitespaces": False,
-    },
-    "suffix": {**IDENTITY, "treat_whitespace_as_suffix": True},
-    "suffix, runs of spaces": {
-        **IDENTITY,
-        "treat_whitespace_as_suffix": True,
-        "allow_whitespace_only_pieces": True,
-        "remove_extra_whitespaces": False,
-    },
-    "suffix, no dummy": {**IDENTITY, "treat_whitespace_as_suffix": True, "add_dummy_prefix": False},
-    "suffix, nmt_nfkc": {"treat_whitespace_as_suffix": True, "hard_vocab_limit": False},
-    "runs of spaces": {
-        **IDENTITY,
-        "allow_whitespace_only_pieces": True,
-        "remove_extra_whitespaces": False,
-    },
-    "runs of spaces, squeezed": {**IDENTITY, "allow_whitespace_only_pieces": True},
-    # characters
-    "98 % of characters": {**IDENTITY, "character_coverage": 0.98},
-    "99 % of characters": {**IDENTITY, "character_coverage": 0.99},
-    "all characters": {**IDENTITY, "character_coverage": 1.0},
-    "99 %, bytes": {**IDENTITY, "character_coverage": 0.99, "byte_fallback": True},
-    "required": {**IDENTITY, "character_coverage": 0.98, "required_chars": "xyzßЖ語🦙"},
-    "required, all": {**IDENTITY, "character_coverage": 1.0, "required_chars": "aeiou語🦙\x1f"},
-    "auto coverage": {**IDENTITY, "byte_fallback": True, "auto_character_coverage": True},
-    "auto coverage, small": {
-        **LLAMA2,
-        "auto_character_coverage": True,
-        "vocab_size": 400,
-    },
-    "auto coverage, several words": {
-        **LLAMA2,
-        "auto_character_coverage": True,
-        "split_by_whitespace": False,
-    },
-    # special pieces
-    "bytes": {**IDENTITY, "byte_fallback": True},
-    "bytes, no unk": {**IDENTITY, "byte_fallback": True, "unk_id": -1},
-    "pad": {**IDENTITY, "pad_id": 3},
-    "ids elsewhere": {**IDENTITY, "unk_id": 5, "bos_id": 7, "eos_id": 300, "pad_id": 0, "vocab_size": 400},
-    "no bos, no eos": {**IDENTITY, "bos_id": -1, "eos_id": -1},
-    "names": {
-        **IDENTITY,
-        "pad_id": 3,
-        "unk_piece": "[UNK]",
-        "bos_piece": "[BOS]",
-        "eos_piece": "[EOS]",
-        "pad_piece": "[PAD]",
-        "unk_surface": "?",
-    },
-    "control symbols": {**IDENTITY, "control_symbols": ["<sep>", "<cls>", "the"]},
-    "user-defined symbols": {**IDENTITY, "user_defined_symbols": ["the", "th", "▁of", "e", "日本", "\t"]},
-    "both kinds of symbols": {
-        **LLAMA2,
-        "control_symbols": ["<pad>", "return"],
-        "user_defined_symbols": ["    ", "▁▁▁▁", "</s", "def"],
-    },
-    "bos is a symbol": {**IDENTITY, "user_defined_symbols": ["<s>", "x"], "control_symbols": ["</s>"]},
-    "delimiter": {**IDENTITY, "pretokenization_delimiter": "e"},
-    "delimiter of two": {**LLAMA2, "pretokenization_delimiter": "th"},
-    "delimiter, auto coverage": {
-        **LLAMA2,
-        "auto_character_coverage": True,
-        "pretokenization_delimiter": "▁",
-    },
-    # sizes
-    "tiny": {**IDENTITY, "vocab_size": 120, "character_coverage": 0.98},
-    "all there is": {**IDENTITY, "vocab_size": 50_000},
-    "all there is, llama2": {**LLAMA2, "vocab_size": 50_000},
-    "all there is, suffix": {
-        **IDENTITY,
-        "vocab_size": 50_000,
-        "treat_whitespace_as_suffix": True,
-        "allow_whitespace_only_pieces": True,
-        "remove_extra_whitespaces": False,
-    },
-    "hard limit": {"normalization_rule_name": "identity", "character_coverage": 0.98},
-    "short sentences only": {**IDENTITY, "max_sentence_length": 60},
-    "long sentences too": {**IDENTITY, "max_sentence_length": 1 << 30},
-    # what is only recorded
-    "recorded": {
-        **IDENTITY,
-        "num_threads": 2,
-        "seed_sentencepiece_size": 5,
-        "shrinking_factor": 0.8,
-        "num_sub_iterations": 1,
-        "input_format": "text",
-        "vocabulary_output_piece_score": False,
-        "shuffle_input_sentence": False,
-    },
-}
-
-
-def check(options: Mapping[str, Any], sentences: list[bytes], threads: int = 1) -> Trained | None:
-    """Train twice; None if both refuse."""
-    options = {"vocab_size": 1000, **options}
-    model = refusal = None
-    try:
-        model = theirs(sentences, options)
-    except RefusedError as error:
-        refusal = str(error)
-    try:
-        mine = ours(sentences, options, threads)
-    except TrainingError:
-        assert refusal, "sentencepiece trains"
-        return None
-    if model is None:
-        assert reason(options, mine), f"sentencepiece refuses: {refusal}"
-        return None
-    assert mine.built.data == model, f"{options}: {difference(mine.built.data, model)}"
-    return mine
-
-
-def reason(options: Mapping[str, Any], mine: Trained) -> str:
-    """Why sentencepiece had to refuse, judged by what was trained here."""
-    if mine.built.size < options["vocab_size"] and options.get("hard_vocab_limit", True):
-        return "too few pieces"
-    if len(mine.learned.characters) + len(special_pieces(options)) > options["vocab_size"]:
-        return "too many characters"
-    if not sum(mine.learned.character_counts) + sum(mine.learned.dropped_counts):
-        return "nothing to train on"
-    if len(set(mine.built.spec.pieces.texts)) < mine.built.size:
-        return "a special piece is a required character too"
-    if mine.learned.boundaries and not mine.learned.characters:
-        return "nothing but symbols"
-    return ""
-
 
 CORPORA = ["english", "japanese", "mixed", "code"]
 DAILY = ["llama2", "nfkc", "several words", "suffix", "required", "both kinds of symbols", "delimiter of two"]
@@ -367,24 +170,10 @@ booleans = st.booleans()
 random_options = st.fixed_dictionaries(
     {"vocab_size": st.integers(5, 90), "hard_vocab_limit": st.sampled_from([False, False, False, True])},
     optional={
-        "normalization_rule_name": st.sampled_from(["identity", "identity", "nmt_nfkc", "nfkc", "nfkc_cf"]),
-        "add_dummy_prefix": booleans,
-        "remove_extra_whitespaces": booleans,
-        "max_sentencepiece_length": st.sampled_from([1, 2, 3, 5, 30]),
-        "split_by_unicode_script": booleans,
-        "split_by_number": booleans,
-        "split_digits": booleans,
-        "split_by_whitespace": booleans,
-        "treat_whitespace_as_suffix": booleans,
-        "allow_whitespace_only_pieces": booleans,
-        "character_coverage": st.sampled_from([0.98, 0.985, 0.99, 0.995, 1.0]),
+        **{name: st.sampled_from(values) for name, values in CHOICES.items()},
         "required_chars": st.text("abя\x1f🦙", max_size=3),
         "user_defined_symbols": st.lists(st.text("ab▁c", min_size=1, max_size=3), max_size=3, unique=True),
         "control_symbols": st.lists(st.text("de<>", min_size=1, max_size=3), max_size=2, unique=True),
-        "pretokenization_delimiter": st.sampled_from(["a", "ab", "▁", "  "]),
-        "max_sentence_length": st.sampled_from([10, 30, 4192]),
-        "pad_id": st.sampled_from([-1, 3, 4]),
-        "bos_id": st.sampled_from([-1, 1]),
     },
 )
 
