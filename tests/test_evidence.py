@@ -163,7 +163,7 @@ def record(kind: str, **fields: Any) -> Record:
         "kind": kind,
         "day": "2026-01-31",
         "commit": "0123abcdef",
-        "cpbpe": "1.2.3",
+        "cpbpe": "1.2.3+",
     } | fields
 
 
@@ -183,14 +183,14 @@ def test_records_are_sums() -> None:
         record("parity", models=models, rival="sentencepiece", rival_version="0.2.3", seconds=1800.0)
     ] * 2
     fuzzed = [record("fuzzing", target="load", inputs=1000), record("fuzzing", target="load", inputs=5000)]
-    older = record("fuzzing", target="load", inputs=1, cpbpe="1.2.2")
+    older = record("fuzzing", target="load", inputs=1, cpbpe="1.2.3")
     covered = [record("coverage", room="text", lines=10, reached=10)]
     covered += [record("coverage", room="text", lines=1000, reached=999)]
     text = evidence.page([*soaked, older, *fuzzed, *covered])
-    assert "| 1.2.3 | sentencepiece 0.2.3 | 2 | 1 | 10 | 2 GB | 4 | 0 | 7 h | **0** |" in text
-    assert "| 1.2.3 | sentencepiece 0.2.3 | a | `00` | 10 | 2 GB | 0 |" in text
-    assert "| 1.2.3 | load | 2 | 6,000 | 17 s | **14** |\n| 1.2.2 | load | 1 | 1 | 8 s | **7** |" in text
-    assert "| 1.2.3 | `text` | 1,000 | 99.9 % |" in text
+    assert "| 1.2.3+ | sentencepiece 0.2.3 | 2 | 1 | 10 | 2.00 GB | 4 | 0 | 7.00 h | **0** |" in text
+    assert "| 1.2.3+ | sentencepiece 0.2.3 | a | `00` | 10 | 2.00 GB | 0 |" in text
+    assert "| 1.2.3+ | load | 2 | 6,000 | 17 s | **14** |\n| 1.2.3 | load | 1 | 1 | 8 s | **7** |" in text
+    assert "| 1.2.3+ | `text` | 1,000 | 99.9 % |" in text
     assert "Training" not in text
     assert "| 7 | 2026-01-31 | coverage | text | 99.9 % | `0123abcdef` | any |" in text
     assert "| fuzzing | 3 runs |" in text

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.run import machine
-from benchmarks.table import grid, put
+from benchmarks.table import grid, number, put
 from cpbpe.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -180,21 +180,19 @@ def add(records: Iterable[Record], path: Path = RECORDS) -> None:
 # --- The page -------------------------------------------------------------------------------------
 
 
-def size(number: float) -> str:
+def size(amount: float) -> str:
     """Bytes in the unit that suits them."""
     for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= least:
-            return (
-                f"{number / least:.3g} {unit}" if number < 1000 * least else f"{number / least:,.0f} {unit}"
-            )
-    return f"{number:.0f} bytes"
+        if amount >= least:
+            return f"{number(amount / least)} {unit}"
+    return f"{amount} bytes"
 
 
 def time(seconds: float) -> str:
     """Seconds in the unit that suits them."""
     for unit, least in (("h", 3600.0), ("min", 60.0)):
         if seconds >= least:
-            return f"{seconds / least:.3g} {unit}"
+            return f"{number(seconds / least)} {unit}"
     return f"{seconds:.0f} s"
 
 
@@ -207,16 +205,16 @@ def share(part: float, whole: float) -> str:
 
 
 def groups(records: Iterable[Record], *names: str) -> dict[tuple[Any, ...], list[Record]]:
-    """Records by what they have in common; the newest version first."""
+    """Records by what they have in common, the first of which is the version; the newest one first."""
     found: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         found.setdefault(tuple(record[name] for name in names), []).append(record)
-    order = sorted(found, key=lambda key: [_number(part) for part in str(key[0]).split(".")], reverse=True)
+    order = sorted(found, key=lambda key: _order(key[0]), reverse=True)
     return {key: found[key] for key in order}
 
 
-def _number(part: str) -> int:
-    return int(re.sub(r"\D.*", "", part) or 0)
+def _order(release: str) -> tuple[list[int], bool]:
+    return [int(part) for part in re.findall(r"\d+", release)], release.endswith("+")
 
 
 def total(records: Iterable[Record], name: str) -> Any:
@@ -422,9 +420,9 @@ _WHAT: dict[str, Callable[[Record], tuple[str, str]]] = {
 def runs(records: list[Record]) -> list[str]:
     """All records, with the number by which they can be repeated."""
     rows = []
-    for number, record in enumerate(records, 1):
+    for row, record in enumerate(records, 1):
         what, much = _WHAT[record["kind"]](record)
-        text = [str(number), record["day"], record["kind"], what, much, f"`{record['commit']}`"]
+        text = [str(row), record["day"], record["kind"], what, much, f"`{record['commit']}`"]
         rows.append([*text, record["platform"], record.get("note", "")])
     head = ["row", "day", "kind", "what", "how much", "commit", "machine", "note"]
     return ["### Every run", "", *grid(head, rows)]
@@ -438,15 +436,18 @@ class Practice:
     ours: Callable[[Record], bool]
     """Whether a record is of it."""
     others: tuple[str, ...]
+    ci: str = ""
+    """What CI does here for every change, besides the runs that leave records."""
 
 
 PROJECTS = ("sentencepiece", "memchr", "regex (Rust)", "simdutf", "toktier")
 _BIG = re.compile(r"(s390x|powerpc64|powerpc|ppc64|mips|mips64|sparc64)(-|$)")
 PRACTICES = (
     Practice(
-        "comparisons with another library, recorded in the repository",
+        "comparisons with another library, with records",
         lambda record: record["kind"] in ("parity", "training"),
         ("–", "–", "–", "–", "yes"),
+        "in CI",
     ),
     Practice(
         "fuzzing",
@@ -490,6 +491,13 @@ PRACTICES = (
             "ppc64le, riscv64, loongarch64",
             "–",
         ),
+        "aarch64 (macOS) in CI",
+    ),
+    Practice(
+        "systems",
+        lambda record: False,
+        (*["Linux, macOS, Windows"] * 4, "Linux"),
+        "Linux, macOS, Windows",
     ),
     Practice(
         "faults on purpose",
@@ -509,9 +517,11 @@ def beside(records: list[Record]) -> list[str]:
     rows = []
     for practice in PRACTICES:
         count = sum(map(practice.ours, records))
-        mine = f"{count} {'run' if count == 1 else 'runs'}" if count else "–"
-        rows.append([practice.name, mine, *practice.others])
-    return grid(["", "cpbpe (records above)", *PROJECTS], rows)
+        mine = [practice.ci] * bool(practice.ci) + [f"{count} {'run' if count == 1 else 'runs'}"] * bool(
+            count
+        )
+        rows.append([practice.name, "; ".join(mine) or "–", *practice.others])
+    return grid(["", "cpbpe", *PROJECTS], rows)
 
 
 def page(records: list[Record]) -> str:
@@ -521,7 +531,8 @@ def page(records: list[Record]) -> str:
         those = [record for record in records if record["kind"] == kind]
         if those:
             lines += [*section(those), ""]
-    return "\n".join([*lines, *runs(records), "", "### Beside other projects", "", *beside(records)])
+    lines += [*runs(records), ""] if records else []
+    return "\n".join([*lines, "### Beside other projects", "", *beside(records)])
 
 
 # --- The command ----------------------------------------------------------------------------------
