@@ -10,9 +10,8 @@ import pytest
 
 import cpbpe
 from cpbpe.compat import tokenizers as ours
-from tests.formats.test_tokenizer_json import CASES
 from tests.support import budget, json_files, tiers, zoo
-from tests.support.json_files import texts_for
+from tests.support.json_files import CASES, texts_for
 from tests.support.json_tokenizers import BYTE_LEVEL, both, columns, model, outcome, shown, spec, translated
 
 DAILY = ["llama", "user-defined-llama", "suffix without rules"]

@@ -17,22 +17,8 @@ from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.steps import pieces_of, splits_of
 from cpbpe.model.spec import Carried
 from tests.support import budget, json_files, tiers, zoo
-from tests.support.json_files import differing, ids_of, spec_of, texts_for, theirs, written
+from tests.support.json_files import CASES, EXACT, differing, ids_of, spec_of, texts_for, theirs, written
 
-EXACT = {
-    *zoo.REAL,
-    *("llama", "identity-no-fallback", "no-prefix", "suffix-keep-spaces", "unsplit", "no-unk", "many-pieces"),
-    *("fractional-scores", "odd-scores", "nul", "nul-unused", "unescaped", "deep-unused"),
-    *("user-defined-llama", "nested-user-defined"),
-}
-"""The models of the zoo that have an exact tokenizer.json."""
-ALSO_WITHOUT_RULES = {
-    *("defaults", "nfkc", "keep-spaces", "no-prefix-squeeze", "suffix", "across-spaces", "user-defined"),
-    *("user-defined-suffix", "special", "renamed-unk", "user-defined-specials", "no-bos-empty-surface"),
-    *("inner-spaces", "shuffled-scores", "positive-scores", "unescaped-squeeze"),
-}
-"""Those that have one if they are given no charsmap."""
-CASES = [*sorted(EXACT), *(f"{name} without rules" for name in sorted(ALSO_WITHOUT_RULES))]
 DAILY = ["llama", "user-defined-llama", "defaults without rules", "special without rules"]
 cases = pytest.mark.parametrize("name", tiers.some(CASES, DAILY))
 CANNOT = [name for name in (*zoo.TRAINED, *zoo.EDITED) if name not in EXACT]

@@ -45,7 +45,6 @@ _SOAK: dict[str, type] = {
     "first": int,
     "batches": int,
     "sources": dict,
-    "jobs": int,
     "seconds": float,
     "digest": str,
 }
@@ -63,7 +62,7 @@ KINDS: dict[str, dict[str, type]] = {
 OPTIONAL = {"note": str, "timed_out": int, "unviable": int}
 """What records may have: a sentence, and mutants that never ended or did not compile."""
 _MODEL = {"texts", "bytes", "decoded", "in_full", "left_out", "differences"}
-_PRIVATE = re.compile(r"(?:^|[\s=\"'])(?:/|~|[A-Za-z]:\\)\w|://|@")
+_PRIVATE = re.compile(r"(?:^|[\s=\"'])(?:~?/|[A-Za-z]:\\)\w|://|\w@\w")
 """A path of some machine, an address."""
 
 
@@ -79,18 +78,25 @@ def facts() -> Record:
     about = machine()
     cpu = about["cpu"] if about["cpu"] not in ("", about["arch"]) else ""
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    code = ["--", ":(top)cpbpe", ":(top)core"]
-    run = [
-        subprocess.run(["git", *command, *code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        for command in (["log", "-1", "--format=%h", "--abbrev=10"], ["status", "--porcelain"])
-    ]
     return {
         "day": datetime.now(timezone.utc).date().isoformat(),
-        "commit": run[0].strip() + ("+" if run[1].strip() else ""),
+        "commit": _commit(),
         "cpbpe": __version__ + ("+" if "\n## Unreleased\n" in changes else ""),
         "platform": " ".join([about["arch"], *([cpu] if cpu else [])])
         + f", {about['system']}, Python {platform.python_version()}",
     }
+
+
+def _commit() -> str:
+    code = ["--", ":(top)cpbpe", ":(top)core"]
+    try:
+        last, changed = (
+            subprocess.run(["git", *command, *code], cwd=ROOT, capture_output=True, text=True, check=True)
+            for command in (["log", "-1", "--format=%h", "--abbrev=10"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return last.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
 def version_of(package: str) -> str:
@@ -228,7 +234,7 @@ def parity(records: list[Record]) -> list[str]:
     for (ours, rival, theirs), runs in groups(records, "cpbpe", "rival", "rival_version").items():
         cells = [(name, model) for run in runs for name, model in run["models"].items()]
         each = [model for _, model in cells]
-        names = list(dict.fromkeys((name, model["sha256"]) for name, model in cells))
+        names = sorted({(name, model["sha256"]) for name, model in cells})
         rows.append(
             [
                 ours,
@@ -239,7 +245,7 @@ def parity(records: list[Record]) -> list[str]:
                 size(total(each, "bytes")),
                 f"{total(each, 'decoded'):,}",
                 f"{total(each, 'in_full'):,}",
-                time(sum(run["seconds"] * run["jobs"] for run in runs)),
+                time(total(runs, "seconds")),
                 f"{total(each, 'left_out'):,}" if total(each, "left_out") else "",
                 f"**{total(each, 'differences'):,}**",
             ]
@@ -264,8 +270,8 @@ def parity(records: list[Record]) -> list[str]:
         "",
         "The ids of every text are compared. For the texts in the column *decoded*, what the ids decode to "
         "is compared as well. For those in *in full*, which are short, so is everything else: pieces, spans "
-        "in characters and in bytes, the normalized text, arrays and batches. *Time* is that of all "
-        "processes together.",
+        "in characters and in bytes, the normalized text, arrays and batches. *Time* is that of "
+        "the processor.",
         "",
         *grid(head, rows),
         "",
@@ -285,7 +291,7 @@ def training(records: list[Record]) -> list[str]:
             f"{total(runs, 'trainings') - total(runs, 'refused'):,}",
             f"{total(runs, 'refused'):,}",
             size(total(runs, "bytes")),
-            time(sum(run["seconds"] * run["jobs"] for run in runs)),
+            time(total(runs, "seconds")),
             f"**{total(runs, 'differences'):,}**",
         ]
         for (ours, rival, theirs), runs in groups(records, "cpbpe", "rival", "rival_version").items()
@@ -569,7 +575,7 @@ def main(given: list[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="put records into the file, and write the page")
     adding.add_argument("files", nargs="+", type=Path)
-    adding.add_argument("--here", action="store_true", help="add the day, the commit and this machine")
+    adding.add_argument("--here", action="store_true", help="with today, this commit and this machine")
     commands.add_parser("page", help="write the page")
     repeating = commands.add_parser("repeat", help="run a row again", add_help=False)
     repeating.add_argument("row", type=int)
@@ -579,7 +585,7 @@ def main(given: list[str] | None = None) -> None:
         sys.exit(repeat(options.row, options.rest))
     if options.command == "add":
         new = [record for path in options.files for record in read(path)]
-        add([{**record, **facts()} for record in new] if options.here else new)
+        add([{**facts(), **record} for record in new] if options.here else new)
     put(PAGE, page(read()), BEGIN, END)
 
 

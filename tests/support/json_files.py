@@ -26,6 +26,21 @@ Json = dict[str, Any]
 WITHOUT_RULES = " without rules"
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
+EXACT = {
+    *zoo.REAL,
+    *("llama", "identity-no-fallback", "no-prefix", "suffix-keep-spaces", "unsplit", "no-unk", "many-pieces"),
+    *("fractional-scores", "odd-scores", "nul", "nul-unused", "unescaped", "deep-unused"),
+    *("user-defined-llama", "nested-user-defined"),
+}
+"""The models of the zoo that have an exact tokenizer.json."""
+ALSO_WITHOUT_RULES = {
+    *("defaults", "nfkc", "keep-spaces", "no-prefix-squeeze", "suffix", "across-spaces", "user-defined"),
+    *("user-defined-suffix", "special", "renamed-unk", "user-defined-specials", "no-bos-empty-surface"),
+    *("inner-spaces", "shuffled-scores", "positive-scores", "unescaped-squeeze"),
+}
+"""Those that have one if they are given no charsmap."""
+CASES = [*sorted(EXACT), *(f"{name}{WITHOUT_RULES}" for name in sorted(ALSO_WITHOUT_RULES))]
+
 
 def spec_of(name: str) -> ModelSpec:
     """A model of the zoo as a value. "NAME without rules" is one without its charsmaps."""

@@ -7,6 +7,7 @@ be done again alone, on any number of processes.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cpbpe.text.utf8 import repair
-from tests.support import tiktoken_texts, train_cases, train_parity, zoo
+from tests.support import json_files, json_tokenizers, tiktoken_texts, train_cases, train_parity, zoo
 from tests.support.parity import Pair
 from tests.support.varied import Varied
 
@@ -41,6 +42,8 @@ class Done:
     texts: int = 0
     size: int = 0
     """In bytes."""
+    seconds: float = 0
+    """Of the processor, which is the same however many processes there are and whatever else runs."""
     decoded: int = 0
     """Of the texts, those whose ids were also decoded."""
     in_full: int = 0
@@ -62,8 +65,9 @@ def _outcome(call: Callable[[], Any]) -> Any:
         return error
 
 
-def _shown(text: Any) -> str:
-    return repr(text) if len(text) < 400 else f"{text[:400]!r}..."
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) < 400 else f"{shown[:400]}..."
 
 
 def _digest(texts: Sequence[str] | Sequence[bytes], ids: Any) -> tuple[int, bytes]:
@@ -72,6 +76,20 @@ def _digest(texts: Sequence[str] | Sequence[bytes], ids: Any) -> tuple[int, byte
     found = hashlib.blake2b(b"\xff".join(data), digest_size=16)
     found.update(ids.astype("<u4").tobytes())
     return sum(map(len, data)), found.digest()
+
+
+def _columns(tokenizer: Any, text: str) -> Any:
+    return json_tokenizers.columns(tokenizer.encode(text))
+
+
+def _find(texts: Sequence[Any], expected: list[list[int]], encode: Callable[[Any], Any], done: Done) -> None:
+    """Note the texts of a batch that have other ids than they should."""
+    for text, ids in zip(texts, expected, strict=True):
+        found = _outcome(partial(encode, text))
+        if found != ids:
+            done.differences.append(f"{_shown(text)}: {_shown(found)}, not {_shown(ids)}")
+    if not done.differences:
+        done.differences.append("a batch gives other ids than its texts one by one")
 
 
 class Sentencepiece:
@@ -133,12 +151,7 @@ class Sentencepiece:
             and np.array_equal(rows.offsets, ends)
             and np.array_equal(rows.ids, np.concatenate(expected))
         ):
-            for text, ids in zip(texts, expected, strict=True):
-                found = _outcome(partial(pair.ours.encode, text))
-                if found != ids.tolist():
-                    done.differences.append(f"{_shown(text)}: {_shown(found)}, not {_shown(ids.tolist())}")
-            if not done.differences:
-                done.differences.append("a batch gives other ids than its texts one by one")
+            _find(texts, [ids.tolist() for ids in expected], pair.ours.encode, done)
         return list(expected)
 
     def _decoded(self, pair: Pair, ids: list[Any], done: Done) -> None:
@@ -212,6 +225,62 @@ def published(name: str) -> tuple[tuple[Any, Any], list[str]]:
     return pair, [*pieces, *list(tiktoken_texts.SPECIAL[name])[:9] * (len(pieces) // 500)]
 
 
+class Tokenizers:
+    """Encoding and decoding with tokenizer.json files, of models of the zoo and of small byte-level ones."""
+
+    package = "tokenizers"
+
+    def __init__(self, seed: int, sources: Sequence[Any], files: dict[str, bytes]):
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # (there may be other processes)
+        self.seed, self.sources, self.models = seed, sources, files
+        self.pairs: dict[str, tuple[tuple[Any, Any], list[str]]] = {}
+
+    @staticmethod
+    def prepared(names: Sequence[str]) -> dict[str, bytes]:
+        """The files, made once."""
+        usual = [*json_files.CASES, *json_tokenizers.BYTE_LEVEL]
+        return {name: json_tokenizers.model(name, bos=False) for name in names or usual}
+
+    @staticmethod
+    def files(models: dict[str, bytes]) -> dict[str, bytes]:
+        """Each model's file."""
+        return models
+
+    def pair(self, name: str) -> tuple[tuple[Any, Any], list[str]]:
+        """A file in both libraries, and its pieces as text has them."""
+        if name not in self.pairs:
+            pair = json_tokenizers.both(self.models[name])
+            ids = range(pair[1].get_vocab_size())
+            self.pairs[name] = pair, [pair[1].decode([id], skip_special_tokens=False) for id in ids]
+        return self.pairs[name]
+
+    def batch(self, number: int) -> Done:
+        """Compare some texts with one file. Special tokens in texts are found, or are plain text."""
+        chance = random.Random(f"{self.seed}:{number}")
+        name = chance.choice(list(self.models))
+        pair, pieces = self.pair(name)
+        texts = Varied(f"{self.seed}:{number}:texts", self.sources, pieces).texts(BATCH)
+        is_plain = chance.randrange(2) == 0
+        for tokenizer in pair:
+            tokenizer.encode_special_tokens = is_plain
+        expected = [encoding.ids for encoding in pair[1].encode_batch_fast(texts)]
+        done = Done(name, len(texts))
+        done.size, done.digest = _digest(texts, np.array([id for ids in expected for id in ids]))
+        found = _outcome(lambda: [encoding.ids for encoding in pair[0].encode_batch_fast(texts)])
+        if found != expected:
+            _find(texts, expected, lambda text: pair[0].encode(text).ids, done)
+        if number % DECODED_EVERY == 0:
+            done.decoded = len(texts)
+            if _outcome(lambda: pair[0].decode_batch(expected)) != pair[1].decode_batch(expected):
+                done.differences.append("decoding gives another text")
+        for text in [text for text in texts if len(text) < SHORT][:IN_FULL]:
+            done.in_full += 1
+            columns = [_outcome(partial(_columns, one, text)) for one in pair]
+            if columns[0] != columns[1]:
+                done.differences.append(f"{_shown(text)}: {columns[0]}, not {columns[1]}")
+        return done
+
+
 class Training:
     """Training with any options on parts of the sources, or on invented words: the files, byte for byte."""
 
@@ -246,5 +315,10 @@ class Training:
         return done
 
 
-RIVALS: dict[str, Any] = {"sentencepiece": Sentencepiece, "tiktoken": Tiktoken, "training": Training}
+RIVALS: dict[str, Any] = {
+    "sentencepiece": Sentencepiece,
+    "tiktoken": Tiktoken,
+    "tokenizers": Tokenizers,
+    "training": Training,
+}
 """By the names that `soak` gives them."""

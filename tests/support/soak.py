@@ -29,7 +29,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 from tests.support import evidence
@@ -68,12 +68,12 @@ class Total:
     def add(self, done: Done) -> None:
         """One more batch."""
         total = self.models.setdefault(done.model, Done(done.model))
-        for name in ("texts", "size", "decoded", "in_full", "left_out", "differences"):
+        for name in ("texts", "size", "seconds", "decoded", "in_full", "left_out", "differences"):
             setattr(total, name, getattr(total, name) + getattr(done, name))
         self.digest.update(done.digest)
         self.batches += 1
 
-    def sum(self, name: str) -> int:
+    def sum(self, name: str) -> Any:
         """Over all models."""
         return sum(getattr(done, name) for done in self.models.values())
 
@@ -96,7 +96,9 @@ def _start(rival: str, seed: int, files: Sequence[Path], prepared: Any) -> None:
 
 
 def _work(number: int) -> Done:
+    begin = process_time()
     done: Done = _worker.batch(number)
+    done.seconds = process_time() - begin
     return done
 
 
@@ -157,7 +159,6 @@ def soak(run: Run, record: Path | None = None) -> dict[str, Any]:
         "seed": run.seed,
         "first": run.first,
         "sources": checksums(run.files),
-        "jobs": run.jobs,
     }
     hashes = {name: _hash(data) for name, data in rival.files(prepared).items()}
     begin = said = monotonic()
@@ -165,7 +166,7 @@ def soak(run: Run, record: Path | None = None) -> dict[str, Any]:
     shown = 0
 
     def recorded() -> dict[str, Any]:
-        found = {**facts, **_sums(run, total, hashes), "seconds": round(monotonic() - begin, 1)}
+        found = {**facts, **_sums(run, total, hashes)}
         if record is not None:
             evidence.write_alone(record, found)
         return found
@@ -201,6 +202,7 @@ def _sums(run: Run, total: Total, hashes: dict[str, str]) -> dict[str, Any]:
     """What a record says of what was compared."""
     found: dict[str, Any] = {
         "batches": total.batches,
+        "seconds": round(total.sum("seconds"), 1),
         "digest": total.digest.hexdigest()[:16],
         "command": evidence.soak_command(run.rival, run.seed, run.first, total.batches, run.names),
     }
