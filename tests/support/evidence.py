@@ -6,7 +6,12 @@
     python -m tests.support.evidence repeat 3 FILES   # runs what row 3 of the page says again
 
 A record is one line of JSON. `KINDS` says which there are and what each holds. Nothing stands in one that was
-not counted or measured by the program that it is of.
+not counted or measured by the program that it is of. soak.py writes records of comparisons. Of any other
+program, put the kind, its fields and the command that repeats the run into a file, for example
+
+    {"kind": "machine", "target": "s390x", "how": "QEMU", "tests": 5, "failed": 0, "command": "cross test"}
+
+and add it with `--here`, which puts in the day, the version, the commit and the machine.
 """
 
 from __future__ import annotations
