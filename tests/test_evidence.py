@@ -12,7 +12,7 @@ import pytest
 from cpbpe import Tokenizer
 from cpbpe.compat import tokenizers as compat
 from tests.conftest import CORE
-from tests.support import evidence, rivals, soak, tiers, train_parity, wheels
+from tests.support import evidence, rivals, soak, tiers, train_parity, wheels, zoo
 from tests.support.evidence import Record
 from tests.support.soak import Run
 
@@ -266,10 +266,36 @@ def test_the_facts_are_of_this_machine() -> None:
     assert "Python" in found["platform"]
 
 
-def test_vocabularies_have_one_hash() -> None:
-    """It is of the ranks, and not of the form of the file."""
+def test_models_have_one_hash() -> None:
+    """Wherever the rules lie that a model was trained with, and whatever form a vocabulary's file has."""
+    for name in ("tsv", "denormalizer"):
+        first = zoo.model(name)
+        for made in (zoo.model, zoo.train):
+            made.cache_clear()
+        assert zoo.model(name) == first
     [data] = rivals.Tiktoken.files(["cl100k"]).values()
     first, *rest = wheels.content("cl100k").split(b"\n")
     assert data.count(b"\n") == len(rest)
     assert data.startswith(b"21 0\n")  # "!", as the file has it in Base64
     assert first == b"IQ== 0"
+
+
+@needs_core
+@pytest.mark.usefixtures("_small")
+def test_rows_are_repeated(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """By their numbers; what is another here is said."""
+    soaked = soak.soak(Run("sentencepiece", 5, names=["llama"], batches=2))
+    model = soaked["models"]["llama"]
+    rows = [
+        soaked,
+        {**soaked, "digest": "0"},
+        {**soaked, "cpbpe": "0.0.1", "models": {"llama": {**model, "sha256": "0"}}},
+        {**soaked, "models": {"llama": {**model, "texts": 1}}},
+        record("fuzzing", command=f"{sys.executable} -c exit(3)"),
+    ]
+    monkeypatch.setattr(evidence, "read", lambda: rows)
+    assert [evidence.repeat(row, []) for row in range(1, 6)] == [0, 1, 0, 1, 3]
+    said = capsys.readouterr().out
+    assert said.count("the same result") == said.count("ANOTHER RESULT") == 2
+    assert said.count("but 0.0.1 in the record") == 1
+    assert said.count("other files than in the record: llama") == 1

@@ -245,7 +245,7 @@ def parity(records: list[Record]) -> list[str]:
                 ours,
                 f"{rival} {theirs}",
                 f"{len(runs):,}",
-                f"{len(names):,}",
+                f"{len({name for name, _ in names}):,}",
                 f"{total(each, 'texts'):,}",
                 size(total(each, "bytes")),
                 f"{total(each, 'decoded'):,}",
@@ -568,10 +568,26 @@ def repeat(row: int, given: list[str]) -> int:
     run = soak.parsed(shlex.split(record["command"])[3:])
     run.files, run.jobs = options.files, options.jobs
     found = soak.soak(run, options.record)
-    names = ("digest", "models") if record["kind"] == "parity" else ("digest", "trainings", "differences")
-    same = all(found[name] == record[name] for name in names)
+    others = [name for name in found.get("models", {}) if _hash_of(found, name) != _hash_of(record, name)]
+    if others:
+        print(f"other files than in the record: {', '.join(others)}")
+    same = _counted(found) == _counted(record)
     print("the same result" if same else "ANOTHER RESULT than the record has")
     return int(not same)
+
+
+def _hash_of(record: Record, name: str) -> Any:
+    return record["models"].get(name, {}).get("sha256")
+
+
+def _counted(record: Record) -> Record:
+    """What is the same in two runs of the same batches: the digest, and all that was counted."""
+    models = {
+        name: {key: value for key, value in model.items() if key != "sha256"}
+        for name, model in record.get("models", {}).items()
+    }
+    names = ("digest", "batches", "trainings", "refused", "bytes", "differences")
+    return {"models": models, **{name: record.get(name) for name in names}}
 
 
 def main(given: list[str] | None = None) -> None:
