@@ -217,7 +217,7 @@ def test_records_are_sums() -> None:
     assert "| 1.2.3+ | `text` | 1,000 | 99.9 % |" in text
     assert "Training" not in text
     assert "| 7 | 2026-01-31 | coverage | text | 99.9 % | `0123abcdef` | any |" in text
-    assert "| fuzzing | 3 runs |" in text
+    assert "| fuzzing | 2 minutes in CI; 3 runs |" in text
     assert "| Miri | – |" in text
     assert "| Miri | 1 run |" in evidence.page([record("sanitizer", name="Miri")])
     every = evidence.page([record(kind) for kind in evidence.KINDS])
@@ -233,7 +233,7 @@ def test_records_are_sums() -> None:
         ({"inputs": True}, "inputs is True"),
         ({"inputs": -1}, "inputs is -1"),
         ({"day": "today"}, "the day"),
-        ({"commit": "0123abcdef+"}, "commit changes of the package before"),
+        ({"commit": "0123abcdef+"}, "commit and compile the core"),
         ({"command": "python /home/x.py"}, "looks like a path"),
         ({"note": "see https://example.org"}, "looks like a path"),
     ],
