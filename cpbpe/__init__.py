@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
+    from cpbpe.tokenizer.documents import Document
     from cpbpe.tokenizer.encoding import Encoding, Part, Special
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
@@ -53,6 +54,7 @@ __all__ = [
     "Conversion",
     "ConversionError",
     "CorpusError",
+    "Document",
     "Edit",
     "EditReport",
     "Encoding",
@@ -102,6 +104,7 @@ _LATER = {
     "packing.packed_tokens": "PackedTokens",
     "tokenizer.completions": "Completions",
     "tokenizer.converting": "Conversion convert",
+    "tokenizer.documents": "Document",
     "tokenizer.encoding": "Encoding Part Special",
     "tokenizer.inspection": "Inspection",
     "tokenizer.lossless": "Losslessness",

@@ -157,6 +157,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "seed": "without alpha it has no meaning; leave it out",
     },
 }
+REFUSED["document"] = REFUSED["stream_encoder"]
 """The options that a call refuses, each with the reason as the second half of a sentence."""
 
 

@@ -92,6 +92,14 @@ class StreamNormalizer:
         """A copy in the same state."""
         return copied(self, _held=self._held.copy())
 
+    def state(self) -> dict[str, object]:
+        """All that is not made from the model, with which `copied` makes the same one."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "shape"}
+
+    def holds_less_than(self, size: int) -> bool:
+        """Whether it holds back fewer bytes than this. (Spaces are only counted.)"""
+        return len(self.pending) + sum(map(len, self._held)) < size
+
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:
         """The next part of the normalized text.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from codecs import utf_8_decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
@@ -38,13 +38,11 @@ S = TypeVar("S", bound="_Stream")
 
 
 class _Stream:
-    """Streams can be copied, but not pickled."""
+    """Streams can be copied. An encoder can be pickled, too."""
 
     __slots__ = ()
     _name: ClassVar[str]
     """Its public name, for `repr` and messages."""
-    _instead: ClassVar[str]
-    """What to pickle in addition to the tokenizer, for the message."""
     _ended: bool
 
     def __repr__(self) -> str:
@@ -85,12 +83,6 @@ class _Stream:
     def __deepcopy__(self: S, memo: object) -> S:
         return self.copy()
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"a {self._name} is not pickled, because it holds tables of its tokenizer; pickle the "
-            f"tokenizer and the {self._instead}"
-        )
-
 
 # --- Text to ids ----------------------------------------------------------------------------------
 
@@ -113,6 +105,7 @@ class StreamEncoder(_Stream):
     """
 
     __slots__ = (
+        "_again",
         "_at",
         "_back",
         "_ended",
@@ -126,13 +119,13 @@ class StreamEncoder(_Stream):
     )
 
     _name = "StreamEncoder"
-    _instead = "text so far, and push that to another, made with stream_encoder()"
 
     if not TYPE_CHECKING:  # so that type checkers still report wrong names
         vars().update(elsewhere(ENCODER_METHODS))
 
-    def __init__(self, facts: ModelFacts, plan: EncodePlan):
-        """`plan` is what the options lead to."""
+    def __init__(self, facts: ModelFacts, plan: EncodePlan, again: Callable[[], StreamEncoder]):
+        """`plan` is what the options lead to, and `again` makes another encoder with these."""
+        self._again = again
         finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
         self._facts = facts
         self._later = plan.prefix_space if plan.prefix_after_special else False
@@ -181,6 +174,27 @@ class StreamEncoder(_Stream):
         """A second stream that continues from here."""
         return copied(self, _segment=self._segment.copy())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = self._kind, self._at, self._waiting, self._front, self._ended, self._segment.state()
+        return _restored, (self._again, state)
+
+    def resumed(self, at: int) -> StreamEncoder:
+        """A copy, for which what has come are the first `at` characters of a text. (Errors name places.)"""
+        return copied(self, _segment=self._segment.copy(), _at=at - len(self._waiting.decode()))
+
+    def goes_on_as(self, other: object) -> bool:
+        """Whether both return the same ids for all text that may come."""
+        return (
+            isinstance(other, StreamEncoder)
+            and self._segment.goes_on_as(other._segment)
+            and self._waiting == other._waiting
+            and self._front == other._front
+        )
+
+    def holds_less_than(self, size: int) -> bool:
+        """Whether it holds back fewer bytes than this."""
+        return len(self._waiting) < size and self._segment.holds_less_than(size)
+
     def _holds(self) -> bytes:
         return self._segment.held + self._waiting
 
@@ -206,6 +220,14 @@ class StreamEncoder(_Stream):
             self._at += _length(text[:end], whole)
         self._waiting = text[end:]
         return ids
+
+
+def _restored(again: Callable[[], StreamEncoder], state: tuple[Any, ...]) -> StreamEncoder:
+    """An encoder that was pickled."""
+    new = again()
+    new._kind, new._at, new._waiting, new._front, new._ended, segment = state
+    new._segment = _Segment.of(new._facts, *segment)
+    return new
 
 
 def _length(text: bytes, whole: bool) -> int:
@@ -268,9 +290,10 @@ class SpecialKeys:
 class _Segment:
     """One text without special tokens, or one segment."""
 
-    __slots__ = ("_engine", "_held", "_last_unknown", "_normalizer", "_searched", "_unk")
+    __slots__ = ("_engine", "_held", "_last_unknown", "_normalizer", "_prefix", "_searched", "_unk")
 
     def __init__(self, facts: ModelFacts, prefix_space: bool | None):
+        self._prefix = prefix_space
         self._unk = facts.stream_unk
         self._last_unknown = False
         self._held = bytearray()  # text without ids so far; normalized, unless `_normalizer` is None
@@ -288,6 +311,22 @@ class _Segment:
             self._normalizer = StreamNormalizer(shape, prefix)
             self._engine = facts.engine.variant(raw=True)
 
+    @classmethod
+    def of(
+        cls, facts: ModelFacts, prefix_space: bool | None, state: tuple[Any, ...], normalizer: dict[str, Any]
+    ) -> _Segment:
+        """A segment that was taken apart by `state`."""
+        self = cls(facts, prefix_space)
+        self._held, self._last_unknown, self._searched = state
+        if self._normalizer is not None:
+            self._normalizer = copied(self._normalizer, **normalizer)
+        return self
+
+    def state(self) -> tuple[Any, ...]:
+        """All that is not made from the model: what `of` takes."""
+        state = self._held, self._last_unknown, self._searched
+        return self._prefix, state, self._normalizer.state() if self._normalizer else {}
+
     @property
     def held(self) -> bytes:
         """The text without ids so far; what a normalizer holds back does not belong to it."""
@@ -296,6 +335,20 @@ class _Segment:
     def copy(self) -> _Segment:
         normalizer = self._normalizer and self._normalizer.copy()
         return copied(self, _held=self._held.copy(), _normalizer=normalizer)
+
+    def goes_on_as(self, other: _Segment) -> bool:
+        """Whether both return the same ids for all text that may come."""
+        if self._normalizer is None or other._normalizer is None:
+            return self._prefix == other._prefix and self._held == other._held
+        return (
+            self._held == other._held
+            and self._last_unknown == other._last_unknown
+            and self._normalizer.state() == other._normalizer.state()
+        )
+
+    def holds_less_than(self, size: int) -> bool:
+        """Whether it holds back fewer bytes than this, as far as they are counted."""
+        return len(self._held) < size and (self._normalizer is None or self._normalizer.holds_less_than(size))
 
     def push(self, data: bytes, whole: bool) -> list[int]:
         """The ids that more text makes certain. `whole`: it is not cut inside a character."""
@@ -377,10 +430,15 @@ class StreamDecoder(_Stream):
     )
 
     _name = "StreamDecoder"
-    _instead = "ids so far, and make another with stream_decoder(prompt_ids)"
 
     if not TYPE_CHECKING:
         vars().update(elsewhere(DECODER_METHODS))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {self._name} is not pickled, because it holds tables of its tokenizer; pickle the "
+            f"tokenizer and the ids so far, and make another with stream_decoder(prompt_ids)"
+        )
 
     def __init__(
         self,

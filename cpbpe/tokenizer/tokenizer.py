@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cpbpe.lint.findings import Lint
     from cpbpe.model.spec import ModelSpec, Settings
     from cpbpe.tokenizer.completions import Completions
+    from cpbpe.tokenizer.documents import Document
     from cpbpe.tokenizer.encoding import Encoding, Part
     from cpbpe.tokenizer.inspection import Inspection
     from cpbpe.tokenizer.lossless import Losslessness
@@ -366,7 +368,22 @@ class Tokenizer:
         """
         with importing:
             from cpbpe.tokenizer.streams import StreamEncoder
-        return StreamEncoder(self._facts, self._plans.encode(options, "stream_encoder"))
+        plan = self._plans.encode(options, "stream_encoder")
+        return StreamEncoder(self._facts, plan, partial(self.stream_encoder, **options))
+
+    @described(ENCODE)
+    def document(self, text: str = "", **options: Unpack[EncodeOptions]) -> Document:
+        """A text that will grow or change, with its ids, which are always those of the whole text.
+
+        >>> prompt = Tokenizer("tokenizer.model").document("Hello wor")
+        >>> prompt.ids, prompt.append("ld").ids
+        ([22557, 1045], [22557, 1526])
+        """
+        with importing:
+            from cpbpe.tokenizer.documents import Document, WholeText, waits_for_all
+        plan = self._plans.encode(options, "document")
+        stream = WholeText(plan) if waits_for_all(plan) else self.stream_encoder(**options)
+        return Document(text, stream, partial(self.document, **options))
 
     @described(ENCODE)
     def completions(self, text: Text, **options: Unpack[EncodeOptions]) -> Completions:

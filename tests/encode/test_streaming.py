@@ -109,13 +109,27 @@ def test_copies_go_their_own_ways(make: Any, engine: str) -> None:
     assert came + four.push("em") + four.flush() == tok.encode("the cat sat, and them")
 
 
-def test_streams_are_not_pickled(engine: str) -> None:
-    """A stream holds tables of its tokenizer, which may be large; the message says what to do instead."""
-    tok = load("llama", engine)
-    pairs = [(tok.stream_decoder(), "stream_decoder"), (tok.stream_encoder(), "stream_encoder")]
-    for stream, method in pairs:
-        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            with pytest.raises(TypeError, match=rf"{type(stream).__name__}.*{method}\("):
-                pickle.dumps(stream, protocol)
-        copied, _ = copy.deepcopy((stream, 1))
-        assert type(copied) is type(stream)
+@pytest.mark.parametrize("name", ["llama", "defaults", "user-defined-and-rules", "broken-pieces"])
+def test_encoders_are_pickled_where_they_are(name: str, engine: str) -> None:
+    """Another process goes on with the text, also within a special token or a character."""
+    tok = load(name, engine).with_special_tokens(["<|end|>"])
+    options: dict[str, Any] = {"allowed_special": "all", "add_bos": name == "llama"}
+    text = "the cat  sat<|end|> 中国 🦙 \u0301 x<|en"
+    both: tuple[str | bytes, ...] = (text, text.encode())
+    for whole in both:
+        for at in range(0, len(whole) + 1, 5):
+            stream = tok.stream_encoder(**options)
+            came = stream.push(whole[:at])
+            again = pickle.loads(pickle.dumps(stream))
+            assert repr(again) == repr(stream)
+            assert came + again.push(whole[at:]) + again.flush() == tok.encode(whole, **options)
+
+
+def test_decoders_are_not_pickled(engine: str) -> None:
+    """A decoder holds tables of its tokenizer, which may be large; the message says what to do instead."""
+    stream = load("llama", engine).stream_decoder()
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match=r"StreamDecoder.*stream_decoder\("):
+            pickle.dumps(stream, protocol)
+    copied, _ = copy.deepcopy((stream, 1))
+    assert type(copied) is type(stream)
