@@ -337,6 +337,20 @@ def test_why_two_texts_are_cut_differently(node: Node) -> None:
     assert alike["isAlike"]
     later = two_texts(node, toy("ee", "ab", "bc", "cd"), "abcdee", "xbcdee")
     assert sentence(later["sentence"]).startswith("At once, in the first text [ab]")
+    # Steps in an end that both share are the same steps, however far it is from the beginning.
+    longer = two_texts(node, toy("cd", "ab", "bcd"), "abcd", "bcd")
+    assert (
+        sentence(longer["sentence"])
+        == "The first step is the same. Then in the first text [ab] comes about, and in the second text [bcd]"
+        " comes about."
+    )
+    assert [side["marked"] for side in longer["sides"]] == [[2], [2]]
+    # One text can do all that the other does, and more.
+    more = two_texts(node, toy("cd", "bcd", "abcd"), "abcd", "bcd")
+    assert sentence(more["sentence"]).endswith(
+        "in the first text [abcd] comes about, and the second text has no step of its own."
+    )
+    assert [side["marked"] for side in more["sides"]] == [[3], []]
 
 
 @pytest.mark.parametrize("name", tiers.some(NAMES, SOME))
@@ -348,6 +362,11 @@ def test_outside_of_the_parts_both_texts_are_cut_alike(node: Node, name: str) ->
         assert begin == same
         assert one[:begin] == other[:begin]
         assert one[end:] == other[last:]
+        # All steps before the first that only one of them has are the same.
+        steps = [[step["made"] for step in side["steps"]] for side in answer["sides"]]
+        firsts = [marked[0] - 1 for side in answer["sides"] if (marked := side["marked"])]
+        same = min(firsts, default=0)
+        assert steps[0][:same] == steps[1][:same]
         for text, side, (first, to) in zip((one, other), answer["sides"], answer["parts"], strict=True):
             tokens = tok.align(text)
             inside = [

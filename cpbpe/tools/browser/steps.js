@@ -650,6 +650,16 @@
     roots: cpbpe.forest(side), marked,
   });
 
+  // How much two texts, or lists, share at their beginnings; and of the rest, at their ends.
+  const sharedEnds = (one, other) => {
+    const least = Math.min(one.length, other.length);
+    let front = 0;
+    while (front < least && one[front] === other[front]) front += 1;
+    let back = 0;
+    while (back < least - front && one.at(-1 - back) === other.at(-1 - back)) back += 1;
+    return [front, back];
+  };
+
   // How far from the beginning two texts have the same cuts, among the first `most` places: the last one there.
   const sameCuts = ([one, other], most) => {
     let last = 0;
@@ -664,11 +674,7 @@
     // 1. What both share, in characters.
     const answers = texts.map((text) => cpbpe.tokens(model, text, options));
     const [one, other] = texts.map((text) => Array.from(text));
-    const least = Math.min(one.length, other.length);
-    let front = 0;
-    while (front < least && one[front] === other[front]) front += 1;
-    let back = 0;
-    while (back < least - front && one.at(-1 - back) === other.at(-1 - back)) back += 1;
+    const [front, back] = sharedEnds(one, other);
     // 2. The borders around what is cut differently. (Right beside what differs, a border may come or go.)
     const cuts = [one, other].map(({ length }, at) => cutsOf(model, answers[at], length));
     const fromEnd = cuts.map((own, at) => new Set([...own].map((place) => [one, other][at].length - place)));
@@ -680,21 +686,30 @@
     if (Math.max(...parts.map(([from, to]) => to - from)) > LARGEST_PART) {
       throw new Error('The texts have no border in common for too many characters to compare.');
     }
-    // 3. The steps there, and the first one that differs.
+    // 3. The steps there, and the first of each text that the other has not. (A step in what they share is at the same
+    // distance from the beginning, or from the end.)
     const sides = texts.map((text, at) => sideOf(model, answers[at], text, parts[at], options));
-    const keys = sides.map(({ steps, spans }) => steps.map(({ made }, at) => `${spans[at][0]} ${made.map(pack)}`));
-    let same = 0;
-    while (same < Math.min(...keys.map(({ length }) => length)) && keys[0][same] === keys[1][same]) same += 1;
+    const [first, last] = sharedEnds(...sides.map((side) => side.text));
+    const keyOf = ({ text, steps, spans }, at, step) => {
+      const [from, to] = spans[step];
+      if (to > first && from < text.length - last) return `only in ${at}`;
+      return `${to <= first ? from : from - text.length} ${steps[step].made.map(pack)}`;
+    };
+    const keys = sides.map((side, at) => side.steps.map((_, step) => keyOf(side, at, step)));
+    const own = keys.map((some, at) => some.findIndex((key) => !keys[1 - at].includes(key)));
+    const same = Math.min(...keys.map((some, at) => (own[at] < 0 ? some.length : own[at])));
     const then = (at, text) => {
-      const step = sides[at].steps[same];
-      return step ? sentence`in the ${[text]} text ${[step.made[0]]} comes about` : sentence`in the ${[text]} text nothing merges`;
+      const step = sides[at].steps[own[at]];
+      return step
+        ? sentence`in the ${[text]} text ${[step.made[0]]} comes about`
+        : sentence`the ${[text]} text has no step of its own`;
     };
     const begins = same ? `The first ${same === 1 ? 'step is' : `${same} steps are`} the same. Then ` : 'At once, ';
     return {
       isAlike,
       counts: answers.map(({ ids }) => ids.length),
       parts,
-      sides: sides.map((side) => shownSide(side, side.steps[same] ? [same + 1] : [])),
+      sides: sides.map((side, at) => shownSide(side, own[at] < 0 ? [] : [own[at] + 1])),
       sentence: [begins, ...then(0, 'first'), ', and ', ...then(1, 'second'), '.'],
     };
   };
