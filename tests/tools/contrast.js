@@ -1,4 +1,4 @@
-// All visible texts of the page whose contrast with what is behind them is below 4.5.
+// All visible texts of the page, placeholders among them, whose contrast with what is behind them is below 4.5.
 () => {
   const channels = (colour) => {
     const [red, green, blue, alpha = 1] = colour.match(/[\d.]+/g).map(Number);
@@ -22,13 +22,20 @@
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const low = [];
   let texts = 0;
+  const check = (text, element, part) => {
+    texts += 1;
+    const colours = [getComputedStyle(element, part).color, behind(element)];
+    const [one, other] = [light(channels(colours[0])), light(colours[1])].sort((a, b) => b - a);
+    const ratio = (one + 0.05) / (other + 0.05);
+    if (ratio < 4.5) low.push([text, ratio, element.className]);
+  };
+  for (const box of document.querySelectorAll('[placeholder]')) {
+    if (box.checkVisibility()) check(box.placeholder, box, '::placeholder');
+  }
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
     if (!walker.currentNode.data.trim() || !element.checkVisibility() || element.closest(':disabled, legend')) continue;
-    texts += 1;
-    const [one, other] = [light(channels(getComputedStyle(element).color)), light(behind(element))].sort((a, b) => b - a);
-    const ratio = (one + 0.05) / (other + 0.05);
-    if (ratio < 4.5) low.push([walker.currentNode.data, ratio, element.className]);
+    check(walker.currentNode.data, element);
   }
   return { texts, low };
 };

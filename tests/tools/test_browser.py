@@ -137,6 +137,7 @@ def test_hover_and_keyboard(address: str, opened: Opener, tok: cpbpe.Tokenizer) 
 
 def test_two_models(two: str, opened: Opener, tok: cpbpe.Tokenizer) -> None:
     page = opened(two)
+    assert page.inner_text("#headline") == ""  # no text, nothing to compare
     typed(page, "the cat naïve 🦙")
     assert page.locator(".panel").count() == 2
     counts = [int(count.split()[0]) for count in page.locator(".panel .counts").all_inner_texts()]

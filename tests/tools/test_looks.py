@@ -107,6 +107,13 @@ def test_a_projector(two: str, opened: Opener) -> None:
     page.click("#search summary")
     assert not page.is_visible("#alpha")  # one at a time
     assert top(page, "#wanted") < 620
+    # What a line is typed into looks like all boxes, and has room for a line.
+    page.click("#two summary")
+    boxes = page.locator("#other, #which").evaluate_all(
+        "all => [...new Set(all.map(one => getComputedStyle(one).borderRadius))]"
+    )
+    assert len(boxes) == 1
+    assert page.locator("#other").bounding_box()["width"] > 400
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -141,6 +148,19 @@ def test_zoomed(two: str, opened: Opener) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 640
     for name in ("#menu", "#text", ".tokens", "#samples"):
         assert page.locator(name).first.is_visible()
+
+
+@pytest.mark.slow
+def test_the_focus_in_a_list(address: str, opened: Opener) -> None:
+    """The outline of what has the focus is not cut off: a row is larger than its button."""
+    page = opened(address)
+    page.click("#search summary")
+    page.fill("#wanted", "the")
+    page.keyboard.press("Tab")
+    until(page, "document.activeElement.className === 'found'")
+    row, button = (page.locator(name).first.bounding_box() for name in ("#pieces li", "#pieces button"))
+    assert button["x"] - row["x"] >= 4
+    assert row["y"] + row["height"] - button["y"] - button["height"] >= 4
 
 
 @pytest.mark.slow

@@ -33,13 +33,13 @@ view.node = (model, { symbol, parts, step }, marked = []) => {
   return view.element('div', children.length ? 'node' : 'node leaf', null, label, ...below);
 };
 
-// Put trees into an element, which must be on the page. Wide ones are drawn smaller, down to half the size, and then
-// scroll.
+// Put trees into an element, which must be on the page. Wide ones are drawn smaller, as long as they can be read, and
+// then scroll.
 view.plant = (parent, nodes) => {
   parent.style.zoom = 1;
   parent.replaceChildren(...nodes);
   const [room, width] = [parent.clientWidth, parent.scrollWidth];
-  if (width > room) parent.style.zoom = Math.max(0.5, (0.97 * room) / width);
+  if (width > room) parent.style.zoom = Math.max(0.7, (0.97 * room) / width);
 };
 
 // Open the dialog for trees. The title is a list of texts and elements.
@@ -281,7 +281,7 @@ view.Replay = class {
     }[view.by('drawn').value]();
     if (view.by('drawn').value === 'trees') view.plant(list, drawn);
     else list.replaceChildren(...drawn);
-    list.querySelector('.current, .chosen')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    list.querySelector('.current, .chosen')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }
 };
 

@@ -137,8 +137,8 @@ const drawControls = () => {
 const drawHeadline = (areComparable, differing) => {
   const headline = view.by('headline');
   headline.replaceChildren();
-  if (!areComparable) return;
-  const counts = answers.map((answer) => answer.counts.tokens);
+  const counts = areComparable ? answers.map((answer) => answer.counts.tokens) : [];
+  if (!counts.some(Boolean)) return;
   const several = counts.map(view.number).join(counts.length === 2 ? ' against ' : ' · ');
   const change = Math.round((100 * (counts[1] - counts[0])) / counts[0]);
   const percent = counts.length === 2 && counts[0] ? `, ${change < 0 ? '−' : '+'}${Math.abs(change)} %` : '';
