@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import zlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.errors import missing
+from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing
 from cpbpe.packing.shards import MOST_UINT16, Checked, Format, Shard
 from cpbpe.packing.spool import Chunk
@@ -33,8 +34,23 @@ class MappedFormat(Format):
 class Offsets:
     """Where each document of a shard begins and ends, taken from the values that a format stores."""
 
-    def __init__(self, values: NDArray[Any], total: int, *, unit: int = 1, are_ends: bool = False):
-        """`values`: where each document begins, or ends if `are_ends`. `unit`: a token's size in them."""
+    def __init__(
+        self,
+        path: str,
+        values: NDArray[Any],
+        documents: int,
+        total: int,
+        *,
+        unit: int = 1,
+        are_ends: bool = False,
+    ):
+        """`values`: where each document begins, or ends if `are_ends`. `unit`: a token's size in them.
+
+        `path` is that of their file, for errors. They are checked when they are used.
+        """
+        if len(values) != documents:
+            raise broken(path)
+        self._path = path
         self._values = values
         self._total = total
         self._unit = unit
@@ -44,14 +60,28 @@ class Offsets:
         """Where the documents from `begin` to `end` begin, and where the last of them ends."""
         if self._are_ends:
             inner = np.asarray(self._values[max(begin - 1, 0) : end]).astype(np.int64)
-            return inner if begin else np.append(np.zeros(1, np.int64), inner)
-        inner = np.asarray(self._values[begin : end + 1]).astype(np.int64) // self._unit
-        return np.append(inner, self._total) if end == len(self._values) else inner
+            inner = inner if begin else np.append(np.zeros(1, np.int64), inner)
+        else:
+            inner = np.asarray(self._values[begin : end + 1]).astype(np.int64) // self._unit
+            inner = np.append(inner, self._total) if end == len(self._values) else inner
+        if not 0 <= inner[0] <= inner[-1] <= self._total or (
+            len(inner) > 2 and (inner[1:] < inner[:-1]).any()
+        ):
+            raise broken(self._path)
+        return inner
 
     def document_at(self, token: int) -> int:
         """The index of the document that a token belongs to."""
         place = int(np.searchsorted(self._values, token * self._unit, "right"))
-        return place if self._are_ends else place - 1
+        place = place if self._are_ends else place - 1
+        if not 0 <= place < len(self._values):
+            raise broken(self._path)
+        return place
+
+
+def broken(path: str) -> CorpusError:
+    """The error for a file that is not what was written."""
+    return CorpusError(f"{path!r} is damaged: it is not what was written; pack the texts again")
 
 
 # --- numpy, nanoGPT -------------------------------------------------------------------------------
@@ -77,7 +107,11 @@ class Npy(MappedFormat):
         shard.take_tokens(ids, _npy_header(shard.dtype, shard.tokens) if self.header else b"")
 
     def offsets(self, path: str, documents: int, tokens: int) -> Offsets:
-        return Offsets(np.load(path, mmap_mode="r")[:-1], tokens)
+        with open(path, "rb") as file:
+            head = file.read(Npy.header)
+        if head != _npy_header("<i8", documents + 1):
+            raise broken(path)
+        return Offsets(path, np.memmap(path, "<i8", "r", len(head), (documents,)), documents, tokens)
 
 
 class NanoGpt(Npy):
@@ -148,9 +182,12 @@ class Megatron(MappedFormat):
         """Map the pointers. They are not aligned in the file, but numpy can read them anyway."""
         with open(path, "rb") as file:
             head = file.read(len(self.magic) + 9)
+        sizes = {code: np.dtype(name).itemsize for name, code in self.codes.items()}
+        if not head.startswith(self.magic) or head[-1] not in sizes:
+            raise broken(path)
         begin = len(head) + 16 + 4 * documents
         pointers = np.memmap(path, "<i8", "r", offset=begin, shape=(documents,))
-        return Offsets(pointers, tokens, unit={8: 2, 4: 4}[head[-1]])
+        return Offsets(path, pointers, documents, tokens, unit=sizes[head[-1]])
 
 
 # --- datatrove ------------------------------------------------------------------------------------
@@ -174,7 +211,7 @@ class Datatrove(MappedFormat):
         shard.take_tokens(ids)
 
     def offsets(self, path: str, documents: int, tokens: int) -> Offsets:
-        return Offsets(np.memmap(path, "<u8", "r"), tokens, are_ends=True)
+        return Offsets(path, np.memmap(path, "<u8", "r"), documents, tokens, are_ends=True)
 
 
 def in_words(tokens: int) -> str:
@@ -223,9 +260,12 @@ class Dolma(MappedFormat):
 
     def offsets(self, path: str, documents: int, tokens: int) -> Offsets:
         """Read the table, which cannot be mapped. The result takes 8 bytes of memory for each document."""
-        with gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as lines:
-            ends = np.fromiter((int(row[1]) for row in csv.reader(lines)), "<i8", documents)
-        return Offsets(ends, tokens, are_ends=True)
+        try:
+            with gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as lines:
+                ends = np.fromiter((int(row[1]) for row in csv.reader(lines)), "<i8", documents)
+        except (LookupError, OverflowError, EOFError, gzip.BadGzipFile, zlib.error, csv.Error):
+            raise broken(path) from None
+        return Offsets(path, ends, documents, tokens, are_ends=True)
 
 
 # --- MDS ------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.errors import missing
+from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing, kept
-from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets
+from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets, broken
 from cpbpe.packing.manifest import MANIFEST, Manifest, Place, damaged
 from cpbpe.packing.spool import crc_of
 from cpbpe.spelling import counted
@@ -164,7 +164,10 @@ class PackedTokens:
 
     def starts(self, begin: int, end: int) -> NDArray[np.int64]:
         """Where the document of token `begin` begins, and where those after it begin, up to `end`."""
-        return self._bounds(self._document_at(begin), self._document_at(end - 1) + 1)[:-1]
+        found = self._bounds(self._document_at(begin), self._document_at(end - 1) + 1)[:-1]
+        if not len(found) or found[0] > begin or found[-1] >= end:
+            raise broken(self._place.out)
+        return found
 
     def _document_at(self, token: int) -> int:
         place = bisect_right(self._first_tokens, token) - 1
@@ -198,7 +201,7 @@ class PackedTokens:
         for file in self._all_files:
             path = self._place.path(file["name"])
             if f"{crc_of(path, file['size']):08x}" != file["crc32"]:
-                raise ValueError(f"{path!r} is damaged: it is not what was written; pack the texts again")
+                raise broken(path)
 
     # --- Pickling and showing -----------------------------------------------------------------------
 
@@ -241,7 +244,13 @@ class _Shard:
     @kept
     def offsets(self) -> Offsets:
         """Where its documents begin and end."""
-        return self._format.offsets(self._paths[1], self.documents, self.tokens)
+        path = self._paths[1]
+        try:
+            return self._format.offsets(path, self.documents, self.tokens)
+        except CorpusError:
+            raise
+        except ValueError:  # there is less in the file than there should be, or no numbers
+            raise broken(path) from None
 
 
 # --- Windows --------------------------------------------------------------------------------------

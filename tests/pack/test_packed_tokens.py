@@ -2,6 +2,8 @@
 
 import pickle
 import random
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,15 @@ import pytest
 
 import cpbpe
 from tests.support import zoo
+from tests.support.budget import SEED, examples
 from tests.support.corpus import lines
 
 TOK = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
 TEXTS = lines(120)
 ROWS = [TOK.encode(text, add_eos=True) for text in TEXTS]
 FORMATS = ["npy", "megatron", "nanogpt", "datatrove", "dolma"]
+SECOND = re.compile(r"\.(offsets|idx|ds\.index|csv\.gz)$")
+"""How the names of the files end that say where documents begin."""
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +164,33 @@ def test_damage(tmp_path: Path) -> None:
     (tmp_path / "train.npy").write_bytes(data[:-2])
     with pytest.raises(cpbpe.CorpusError, match=r"had .* bytes when it was written, and has"):
         cpbpe.PackedTokens(tmp_path)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_damaged_offsets(to: str, folder: Path, tmp_path: Path) -> None:
+    """Whatever is in the second file of a shard, a named error is all that comes of it."""
+
+    def is_read() -> bool:
+        packed = cpbpe.PackedTokens(tmp_path / "p")
+        try:
+            assert len(list(packed)) == len(packed[:]) == len(packed) == len(ROWS)
+            assert all(len(window.segments) == 20 for window in packed.windows(20))
+        except cpbpe.CorpusError as error:
+            assert "' is damaged: it is not what was written" in str(error), error  # noqa: PT017
+            return False
+        return True
+
+    shutil.copytree(folder / to, tmp_path / "p")
+    path = next(path for path in sorted((tmp_path / "p").rglob("*")) if SECOND.search(path.name))
+    whole, rng, read = path.read_bytes(), random.Random(SEED), []
+    for _ in range(examples(50)):
+        data = bytearray(whole)
+        for _ in range(rng.choice((1, 1, 3))):
+            at = rng.randrange(len(data))
+            data[at : at + 1] = bytes([rng.choice((0, 1, 0x7F, 0xFF, rng.randrange(256)))])
+        path.write_bytes(data)
+        read.append(is_read())
+    assert read.count(False) > 3
 
 
 # --- pack in Python ---------------------------------------------------------------------------------
