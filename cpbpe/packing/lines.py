@@ -452,7 +452,7 @@ class LineDecoder:
             lines = lines.replace(b"\r\n", b"\n").replace(b"\t", b" ").removesuffix(b"\r")
             ids, offsets, wrong = read_ids(lines)
         if wrong is not None:
-            word = lines[wrong : wrong + 4 * _SHOWN].split()[0]
+            word = lines[wrong : wrong + 4 * _SHOWN].partition(b"\n")[0].partition(b" ")[0]
             shown = word.decode(errors="backslashreplace")[:_SHOWN]
             number = part.first + lines.count(b"\n", 0, wrong)
             if word.isdigit():

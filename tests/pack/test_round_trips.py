@@ -246,6 +246,8 @@ def test_pieces_with_newlines(engine: str) -> None:
             r"lines:3: there is no id 99999: .* are 0 to 31999; were these made with",
         ),
         (b"1 2\n-1", "ids", r"lines:2: '-1' is not an id"),
+        (b"1\n\v 2", "ids", r"lines:2: '\\x0b' is not an id"),
+        (b"1 \f2 3\r", "ids", r"lines:1: '\\x0c2' is not an id"),
         (b"5000000000", "ids", r"lines:1: there is no id 5000000000"),
         (b'{"ids":[1]}\n', "ids", r"lines:1: '{\"ids\":\[1\]}' is not an id; .* give format='jsonl'"),
         ("▁a\n▁b nopiece\n".encode(), "pieces", r"lines:2: there is no piece 'nopiece' in this model"),
