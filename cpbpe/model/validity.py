@@ -180,7 +180,9 @@ def compiled(pattern: str) -> Any:
     """Compile a pattern. Raise a ModelError if it is not a regular expression."""
     with importing:
         import regex
+
+        from cpbpe.text.split_syntax import for_regex
     try:
-        return regex.compile(pattern)
+        return regex.compile(for_regex(pattern))
     except regex.error as error:
         raise ModelError(f"the pattern {pattern!r} is not a regular expression: {error}") from None

@@ -34,6 +34,8 @@ _ESCAPE = re.compile(
 )
 _REPEAT = re.compile(r"(?:[*+?]|\{(?=,?[0-9])([0-9]{0,6})(,([0-9]{0,6}))?\})[+?]?")
 _SETS = ("&&", "--", "~~", "||")
+_CODE_POINT = re.compile(r"\\(?:x\{([0-9A-Fa-f]{1,6})\}|.)", re.DOTALL)
+"""An escape, which may be that of a code point."""
 
 
 def check_syntax(pattern: str) -> None:
@@ -47,6 +49,17 @@ def check_syntax(pattern: str) -> None:
     """
     if not name_of(pattern):
         _Reader(pattern).read()
+
+
+def for_regex(pattern: str) -> str:
+    r"""Return a pattern as the package `regex` writes it, which has no escapes like ``\x{1f642}``.
+
+    >>> for_regex(r"\x{1f642}+|\\x{2}")
+    '\\U0001f642+|\\\\x{2}'
+    """
+    return _CODE_POINT.sub(
+        lambda escape: rf"\U{escape[1].zfill(8)}" if escape[1] is not None else escape[0], pattern
+    )
 
 
 class _Reader:

@@ -64,7 +64,7 @@ def test_in_a_file() -> None:
 
 SINGLE = r"a b ab . 1 é \s \S \d \w \W \p{L} \p{Lu} \p{N} \P{L} \x41 \u00e9 \n \. $ ^ \b \B \A \z \Z"
 LONGER = r"[ab] [^a] [^\s\p{L}] [a-z\d] [\p{Lu}\p{Lt}] [-a] (?=a) (?!b) (?!\S) (?<=a) (?i:A) (?s:.)"
-ATOMS = [*SINGLE.split(), *LONGER.split(), " ", "(?<! )"]
+ATOMS = [*SINGLE.split(), *LONGER.split(), " ", "(?<! )", r"\x{62}", r"\x{1f600}", r"\\", "x"]
 OFTEN = "? * + {1,3} {2} {2,} *? +? ?? ++ *+ ?+ {1,2}+ {,2}"
 REPEATS = ["", "", "", "", *OFTEN.split()]
 TEXTS = [
@@ -75,6 +75,7 @@ TEXTS = [
     " a",
     "ab" * 9,
     "ǅ ſ K İ ẞ",
+    "x\\xxA b😀",
 ]
 
 

@@ -133,12 +133,14 @@ def compiled(pattern: str) -> Any:
     try:
         with importing:
             import regex
+
+            from cpbpe.text.split_syntax import for_regex
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
             "cutting text by a pattern needs the package regex: pip install regex", name="regex"
         ) from None
     try:
-        return regex.compile(pattern)
+        return regex.compile(for_regex(pattern))
     except regex.error as error:
         raise ValueError(f"{pattern!r} is not a regular expression that regex understands: {error}") from None
 
