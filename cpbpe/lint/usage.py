@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from tokenize import TokenError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,7 +186,10 @@ def read_embeddings(path: str | os.PathLike[str], name: str | None = None) -> An
     with open(path, "rb") as file:
         begin = file.read(8)
         if begin.startswith(b"\x93NUMPY"):
-            matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+            try:
+                matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+            except (ValueError, TypeError, LookupError, SyntaxError, EOFError, TokenError) as error:
+                raise ValueError(f"{shown}: numpy cannot read it: {error}") from None
             if matrix.ndim != 2 or matrix.dtype.kind != "f":
                 raise ValueError(
                     f"{shown}: it has {matrix.dtype} of shape {matrix.shape}, not rows of numbers"
@@ -221,12 +225,18 @@ def safetensors_head(path: str | os.PathLike[str]) -> tuple[int, dict[str, Tenso
         header = file.read(length)
     try:
         return 8 + length, {
-            key: Tensor(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
-            for key, entry in json.loads(header).items()
-            if key != "__metadata__"
+            key: _tensor(key, entry) for key, entry in json.loads(header).items() if key != "__metadata__"
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{shown}: the head of the .safetensors file is damaged: {error}") from None
+
+
+def _tensor(name: str, entry: Mapping[str, Any]) -> Tensor:
+    kind, shape, ends = entry["dtype"], entry["shape"], entry["data_offsets"]
+    numbers = [*shape, *ends]
+    if type(kind) is not str or len(ends) != 2 or not all(type(one) is int and one >= 0 for one in numbers):
+        raise ValueError(f"{name!r} has {kind!r} of shape {shape} at {ends}")
+    return Tensor(kind, tuple(shape), *ends)
 
 
 def mapped_tensor(path: str | os.PathLike[str], data: int, tensor: Tensor) -> Any:

@@ -79,6 +79,30 @@ def test_a_corpus_and_an_embedding(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ('{"a": {"dtype": {}, "shape": [1, 1], "data_offsets": [0, 4]}}', "the head .* is damaged"),
+        ('{"a": {"dtype": "F32", "shape": [1, {}], "data_offsets": [0, 4]}}', "the head .* is damaged"),
+        ('{"a": {"dtype": "F32", "shape": [1, -1], "data_offsets": [0, 4]}}', "the head .* is damaged"),
+        ('{"a": {"dtype": "F32", "shape": [1, 1], "data_offsets": ["0", "4"]}}', "the head .* is damaged"),
+        ('{"a": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0]}}', "the head .* is damaged"),
+        ("[" * 100_000, "the head .* is damaged"),
+        ("[1]", "the head .* is damaged"),
+        ("{'descr': '<f4', 'shape': (1, 1)", "numpy cannot read it"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (9, 9)}", "numpy cannot read it"),
+    ],
+    ids=lambda value: value[:60],
+)
+def test_damaged_embeddings(head: str, message: str) -> None:
+    begin = len(head).to_bytes(8, "little")
+    if "descr" in head:
+        begin = b"\x93NUMPY\1\0" + begin[:2]
+    Path("rows").write_bytes(begin + head.encode() + bytes(4))
+    with pytest.raises(ValueError, match=f"^rows: {message}"):
+        read_embeddings("rows")
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ([], 2, "there is no model; name one: cpbpe lint tokenizer.model"),
