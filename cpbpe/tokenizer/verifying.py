@@ -147,7 +147,13 @@ def _encoders(
 def _by_tokenizers(data: bytes) -> Encode:
     with importing:
         from tokenizers import Tokenizer
-    library = Tokenizer.from_str(data.decode())
+    try:
+        library = Tokenizer.from_str(data.decode())
+    except Exception as error:  # (it has none of its own)
+        raise ConversionError(
+            f"nothing was written: tokenizers {_version('tokenizers')} does not read the tokenizer.json: "
+            f"{error}"
+        ) from None
     library.encode_special_tokens = True
     return lambda text: list(library.encode(text, add_special_tokens=False).ids)
 

@@ -418,6 +418,17 @@ def test_a_library_that_does_something_else_is_noticed(
     assert cpbpe.convert(source, made).tried is None
 
 
+def test_a_file_that_the_library_refuses(tmp_path: Path) -> None:
+    """tokenizers wants the version in front, which cpbpe does not need."""
+    source = tmp_path / "a.json"
+    data = write(spec_of("llama")).data
+    source.write_bytes(data.replace(b'"version"', b'"Version"', 1))
+    assert cpbpe.load(source).encode("a")
+    with pytest.raises(cpbpe.ConversionError, match=r"^nothing was written: tokenizers .* does not read the"):
+        cpbpe.convert(source, tmp_path / "b.model")
+    assert not (tmp_path / "b.model").exists()
+
+
 def test_the_file_is_what_the_library_would_write() -> None:
     """It reads and writes it without losing anything."""
     for name in ("llama", "user-defined-llama", "nul"):
