@@ -85,6 +85,20 @@ def test_a_file_that_cannot_be_read(format: str) -> None:
         check(format, replace(made, data=made.data[:50]), SPEC)
 
 
+def test_a_file_that_no_difference_allows() -> None:
+    """Without byte fallback there are differences, which one can allow, and a file that is no model."""
+    spec = replace(SPEC, pieces=Pieces.of([row for row in gguf_files.ROWS if row[2] != PieceType.BYTE]))
+    spec = replace(spec, byte_fallback=False, carried=Carried())
+    with pytest.raises(cpbpe.ConversionError, match=r"BYTE pieces.*, are not all there.*made from$"):
+        registry.FORMATS["tokenizer.bin"].write(spec, allow_differences=True)
+
+
+def test_bytes_that_no_text_has() -> None:
+    """Files of ranks need not have them; GPT-2's files have a letter for each."""
+    with pytest.raises(cpbpe.ConversionError, match="an id for each of the 256 bytes, and 13 are missing"):
+        registry.GPT2.write(replace(models.lacking(), whole=False), allow_differences=True)
+
+
 def test_ranks() -> None:
     spec = models.model()
     made = written("tiktoken", spec)

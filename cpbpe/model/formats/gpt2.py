@@ -293,6 +293,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
             f"{' and '.join(PAIRS[0])} hold a byte-level model, and this one is made of characters; "
             f"a tokenizer.json can hold it"
         )
+    pieces = {piece for _, piece in normal(spec)}
+    if missing := sum(bytes([byte]) not in pieces for byte in range(256)):
+        raise ConversionError(
+            f"{' and '.join(PAIRS[0])} have an id for each of the 256 bytes, and {missing} are missing in "
+            f"this model; a tokenizer.json can hold it"
+        )
     # 1. The pairs, and what they do not say.
     listed = pairs_of(spec)
     differences = list(_differences(spec, listed))

@@ -157,19 +157,18 @@ class Format(NamedTuple):
         """Raise a ConversionError if a file that has been written does not say what a model is.
 
         This guards against mistakes in a writer. What the format cannot hold has been refused before, or is
-        listed in `written`.
+        listed in `written`, which may then be no model any more.
         """
         with importing:
             from cpbpe.errors import ConversionError, ModelError
+        report = "; please report this, with the model"
         try:
             wrong = self.imported().read_back(spec, written)
         except ModelError as error:
             wrong = f"it cannot be read: {error}"
+            report = "" if written.differences else report
         if wrong:
-            raise ConversionError(
-                f"nothing was written: the file was read again, and {wrong}; please report this, with the "
-                f"model"
-            )
+            raise ConversionError(f"nothing was written: the file was read again, and {wrong}{report}")
 
     def files(self, path: str, data: bytes) -> dict[str, bytes]:
         """Return the files of a model by path. Most formats have one file."""
