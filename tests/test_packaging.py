@@ -40,6 +40,7 @@ NOT_IN_ALL = {
     "all": "itself",
     "bench": "for the project",
     "dev": "for the project",
+    "fuzz": "for the project",
     "site": "for the project",
     "ray": "large, and a cluster has it",
     "spark": "large, and a cluster has it",

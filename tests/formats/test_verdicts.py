@@ -8,11 +8,9 @@ protobuf's own: it does not mind a field with the number 0 in an unknown group, 
 has. So no case here has one.
 """
 
-import pickle
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -23,55 +21,24 @@ import cpbpe
 from cpbpe.compat import sentencepiece as compat
 from cpbpe.compat.sentencepiece.results import varint
 from tests.conftest import ENGINES
-from tests.support import budget, charsmaps, tokenizers, zoo
-from tests.support.zoo import Piece, Proto
+from tests.support import budget, hostile, tokenizers, zoo
+from tests.support.hostile import field
 
 TEXT = "abra cadabra Ab b~é 🦙"
 PARTS = 8
 
 
-def field(number: int, kind: int, body: bytes = b"") -> bytes:
-    """A field: its tag and what follows; with its length where the kind is 2."""
-    return varint(number << 3 | kind) + (varint(len(body)) if kind == 2 else b"") + body
-
-
 # --- Models ---------------------------------------------------------------------------------------
-
-
-def _tiny() -> bytes:
-    """Every part that a file can have, in 3,000 bytes: so most bytes matter."""
-    proto = Proto()
-    proto.pieces.add(piece=b"<unk>", type=Piece.UNKNOWN)
-    zoo.add(proto, ["<s>", "</s>", "<pad>"], Piece.CONTROL)
-    zoo.add(proto, ["ab", "Ab"], Piece.USER_DEFINED)
-    zoo.add(proto, ["ra", "cad"], Piece.UNUSED, -1.0)
-    zoo.add(proto, ["br", "bra", "▁c", "▁", *"abcdr~"], score=-2.0)
-    proto.trainer_spec.model_type = proto.trainer_spec.BPE
-    proto.trainer_spec.unk_surface = b" ? "
-    proto.normalizer_spec.name = b"own"
-    proto.normalizer_spec.precompiled_charsmap = charsmaps.make({b"~": b" ", b"A": b"a", b"br": b"rb"})
-    proto.denormalizer_spec.precompiled_charsmap = charsmaps.make({b"a": b"A"})
-    proto.denormalizer_spec.add_dummy_prefix = False
-    proto.self_test_data = field(1, 2, field(1, 2, b"ab") + field(2, 2, b"ab"))
-    return proto.SerializeToString()
-
-
-def _added() -> bytes:
-    """The same with added tokens."""
-    return cpbpe.Tokenizer.from_bytes(_tiny()).with_special_tokens(["<|user|>", "<|end|>"]).to_bytes()
-
-
-def _fallback() -> bytes:
-    """Byte fallback, and no charsmap."""
-    proto = zoo.parse(zoo.model("llama"))
-    del proto.pieces[300:]
-    proto.normalizer_spec.name = b""
-    return proto.SerializeToString()
 
 
 @cache
 def models() -> list[bytes]:
-    return [_tiny(), _fallback(), _added(), zoo.model("tsv-keep-spaces")]
+    return [
+        hostile.tiny(),
+        hostile.with_fallback(),
+        hostile.with_added_tokens(),
+        zoo.model("tsv-keep-spaces"),
+    ]
 
 
 # --- Files that are not quite models ----------------------------------------------------------------
@@ -197,7 +164,7 @@ def check(data: bytes, engine: str) -> str:
     assert drop_in is not None
     assert tok.encode(TEXT) == theirs.encode(TEXT)
     check_drop_in(drop_in, theirs)
-    use(tok)
+    hostile.use(tok, TEXT)
     return "loads"
 
 
@@ -208,36 +175,6 @@ def check_drop_in(drop_in: Any, theirs: Any) -> None:
         {"return_type": "serialized_proto"},
     ):
         assert drop_in.encode(TEXT, **options) == theirs.encode(TEXT, **options)
-
-
-def use(tok: cpbpe.Tokenizer) -> None:
-    """Every kind of call; none of them may fail."""
-    ids = tok.encode(TEXT)
-    assert tok.encode_array(TEXT).tolist() == tok.encode_batch([TEXT])[0] == ids
-    assert tok.align(TEXT).ids == tok.encode_arrays([TEXT], spans=True).ids.tolist() == ids
-    assert tok.count(TEXT) == len(ids)
-    stream = tok.stream_encoder()
-    assert stream.push(TEXT[:7]) + stream.push(TEXT[7:]) + stream.flush() == ids
-    assert "".join(tok.split(TEXT, 9)) == TEXT
-    assert TEXT.startswith(tok.truncate(TEXT, 9))
-    assert tok.encode(TEXT, alpha=0.5, seed=1, prefix_space=False)
-    tok.normalize(TEXT)
-    text = tok.decode(ids)
-    assert tok.decode_batch([ids]) == [text]
-    tok.decode_bytes(ids), tok.decode_pieces(tok.encode_pieces(TEXT)), tok.decode(ids, keep_prefix_space=True)
-    with suppress(ValueError):  # a denormalizer does not go with streams
-        decoder = tok.stream_decoder()
-        assert decoder.push(ids) + decoder.flush() == text
-    with suppress(cpbpe.ModelError):  # this cannot be decided for a charsmap with cycles
-        tok.is_lossless()
-    assert len(tok.vocab.token_bytes()) == tok.vocab_size
-    assert len(tok.get_vocab()) == len(tok.vocab) == len(tok.vocab.scores) + len(tok.vocab.added_tokens)
-    assert repr(tok), tok.fingerprint
-    assert tok.settings == tok.spec.settings
-    again = cpbpe.Tokenizer.from_spec(tok.spec)
-    assert again == tok == pickle.loads(pickle.dumps(tok))
-    assert again.encode(TEXT) == ids
-    assert tok.with_special_tokens(["<|new|>"]).encode("<|new|>", allowed_special="all")[-1] == tok.vocab_size
 
 
 # --- Tests ----------------------------------------------------------------------------------------

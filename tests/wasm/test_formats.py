@@ -1,6 +1,5 @@
 """Files of other formats in the page: read as the package reads them, byte for byte, or refused."""
 
-import json
 import random
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
@@ -23,8 +22,9 @@ from tests.formats import test_tokenizer_json_reading as reading
 from tests.formats import test_tokenizer_json_real as real
 from tests.support import budget, wheels, zoo
 from tests.support import node as nodes
+from tests.support.hostile import FORMS
 from tests.support.json_files import dumped
-from tests.support.mutations import mutated
+from tests.support.mutations import mutated, other_values
 from tests.support.node import Node
 from tests.support.packages import file_of
 
@@ -157,17 +157,11 @@ def test_models_saved_as_json(node: Node, name: str) -> None:
     compared(node, {name: written.data})
 
 
-@pytest.mark.parametrize("form", mutations.FORMS)
+@pytest.mark.parametrize("form", FORMS)
 def test_changed_files(node: Node, form: str) -> None:
     chance = random.Random(f"{budget.SEED} {form} in the page")
-    text = json.dumps(mutations.FORMS[form]())
-    files = {}
-    for number in range(budget.examples(100)):
-        content = json.loads(text)
-        for _ in range(chance.choice([1, 1, 1, 2, 3])):
-            mutations.change(content, chance)
-        files[f"value {number}"] = dumped(content)
-    data = dumped(mutations.FORMS[form]())
+    data = dumped(FORMS[form]())
+    files = {f"value {number}": other_values(chance, data) for number in range(budget.examples(100))}
     for number in range(budget.examples(100)):
         at = chance.randrange(len(data))
         new = bytes(chance.choices(b'01259,:[]{}"\\ aebx\xe2\x96\x81u.', k=chance.choice([0, 1, 1, 1, 3])))
@@ -186,9 +180,7 @@ def test_changed_tekken(node: Node) -> None:
     chance = random.Random(f"{budget.SEED} tekken in the page")
     files = {"whole": tekken.file()}
     for number in range(budget.examples(150)):
-        content = tekken.content()
-        mutations.change(content if chance.random() < 0.5 else content["config"], chance)
-        files[f"value {number}"] = json.dumps(content).encode()
+        files[f"value {number}"] = other_values(chance, tekken.file())
         files[f"bytes {number}"] = mutated(chance, [tekken.file()])
     more = compared(node, files)
     assert "whole" not in more
