@@ -59,10 +59,12 @@ def _denormalizer(proto: Proto) -> None:
 
 GOOD = charsmaps.make({b"a": b"b"})
 
-# (what it is called, the model it starts from, what is done to it, the message)
+# (what it is called, the model it starts from, what is done to it, the message; a number is that of a public
+# report about sentencepiece, which crashed. CVE-2026-1260 does not say what was wrong with its model.)
 INVALID: list[tuple[str, str, Callable[[Proto], None], str]] = [
     ("empty piece", "llama", _append(b""), "piece 700, '', is empty"),
     ("long piece", "llama", _append(b"x" * 8000), f"piece 700, '{'x' * 40}...', is 8000 bytes long; a piece has fewer than 8000"),
+    ("very long piece (sentencepiece #1263)", "llama", _append(b"x" * 500_000), f"piece 700, '{'x' * 40}...', is 500000 bytes long; a piece has fewer than 8000"),
     ("NUL inside", "llama", _append(b"a\0b"), "piece 700, 'a\\x00b', contains a NUL character (U+0000)"),
     ("NUL alone, no fallback", "defaults", _append(b"\0"), "piece 600, '\\x00', contains a NUL character (U+0000)"),
     ("two equal pieces", "llama", _duplicate, "piece 700, 'ab', occurs twice: it is also piece 300"),
@@ -76,11 +78,11 @@ INVALID: list[tuple[str, str, Callable[[Proto], None], str]] = [
     ("charsmap of an odd size", "llama", _charsmap(struct.pack("<I", 1028) + bytes(2000)), "normalizer_spec.precompiled_charsmap is malformed: the trie's size, 1028, is not a multiple of 1024"),
     ("charsmap of size 0", "llama", _charsmap(bytes(2000)), "normalizer_spec.precompiled_charsmap is malformed: the trie's size, 0, is not a multiple of 1024"),
     ("charsmap without a last NUL", "llama", _charsmap(GOOD + b"x"), "normalizer_spec.precompiled_charsmap is malformed: the last replacement does not end in NUL"),
-    ("charsmap whose root is a leaf", "llama", _charsmap(_unit(0, 1 << 31)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
+    ("charsmap whose root is a leaf (sentencepiece #1272)", "llama", _charsmap(_unit(0, 1 << 31)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
     ("charsmap whose root has no children", "llama", _charsmap(_unit(0, 0)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
     ("charsmap that points outside", "llama", _charsmap(_unit(96, 97 | 1 << 20)), "normalizer_spec.precompiled_charsmap is malformed: unit 96 of the trie points outside of it"),
-    ("charsmap that points far outside", "llama", _charsmap(_unit(0, 0xFFFFFE00)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
-    ("charsmap value outside", "llama", _charsmap(_unit(200, 1 << 31 | 2)), "normalizer_spec.precompiled_charsmap is malformed: unit 200 of the trie points outside of it"),
+    ("charsmap that points far outside (sentencepiece #1269)", "llama", _charsmap(_unit(0, 0xFFFFFE00)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
+    ("charsmap value outside (sentencepiece #1265)", "llama", _charsmap(_unit(200, 1 << 31 | 2)), "normalizer_spec.precompiled_charsmap is malformed: unit 200 of the trie points outside of it"),
     ("charsmap leaf that is no leaf", "llama", _charsmap(_unit(5, 1 << 10 | 1 << 8 | 7)), "normalizer_spec.precompiled_charsmap is malformed: unit 5 of the trie points outside of it"),
     ("denormalizer's charsmap", "llama", _denormalizer, "denormalizer_spec.precompiled_charsmap is malformed: a trie of 1919903859 bytes in a blob of 5"),
 ]  # fmt: skip

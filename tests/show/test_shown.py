@@ -105,7 +105,7 @@ def test_markup_and_controls_are_drawn_and_do_nothing(name: str) -> None:
 
 
 def test_markup_in_a_model() -> None:
-    """Pieces and special tokens come from anybody, too."""
+    """Pieces and special tokens come from anybody, too. (In tokenizers' visualizer they acted: #2210.)"""
     tok = tokenizer("bytes").with_special_tokens([INJECTION, "שלום\u202e\n<b>"])
     shown = tok.show(f"a{INJECTION}b שלום\u202e\n<b>", allowed_special="all")
     check(shown, f"a{INJECTION}b שלום\u202e\n<b>")
