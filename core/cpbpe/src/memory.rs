@@ -299,6 +299,9 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_an_error() {
         let many = isize::MAX as usize / 8 - 1;
+        // (With 32 bits this is half of what a process may have, so it must not have the other half.)
+        let mut held: Vec<u8> = Vec::new();
+        let _ = held.try_reserve_exact(if cfg!(target_pointer_width = "32") { isize::MAX as usize } else { 0 });
         let mut items: Vec<u64> = vec![1];
         assert_eq!(items.grow(many), Err(Halt::OutOfMemory));
         assert_eq!(items.grow(usize::MAX), Err(Halt::OutOfMemory));
@@ -312,6 +315,7 @@ mod tests {
         assert_eq!(zeros(5), Ok(vec![0u8; 5]));
         assert_eq!(filled(7u8, 3, NO_CHECK), Ok(vec![7; 3]));
         assert_eq!(filled(7u8, 3, &|| Err(Halt::Stopped)), Err(Halt::Stopped));
+        black_box(held);
     }
 
     #[test]
