@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use fancy_regex::Regex;
 
-use crate::machine::{Plain, BLOCK};
+use crate::machine::BLOCK;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{Vector, MORE};
+use crate::machine::{Plain, Vector, MORE};
 #[cfg(target_arch = "x86_64")]
-use crate::split::block::{Block, Classes, Read, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
+use crate::split::block::{Block, Read};
+use crate::split::block::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 use crate::split::rules::*;
 use crate::split::scanner::{Ends, Scanner, Scans, PATTERNS};
 use crate::split::splitter::RegexMatches;
