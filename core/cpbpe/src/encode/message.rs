@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn sizes_of_numbers() {
-        for number in (0..64).flat_map(|bit| [1usize << bit, (1 << bit) - 1]) {
+        for number in (0..usize::BITS).flat_map(|bit| [1usize << bit, (1 << bit) - 1]) {
             let mut message = Message(Vec::new());
             message.number(number);
             assert_eq!(message.0.len(), size_of(number), "{number}");
