@@ -183,6 +183,12 @@ def stream_encoder(tok: cpbpe.Tokenizer, folder: Path) -> None:
             assert ids + stream.flush() == tok.encode(given)
 
 
+def document(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    given = tok.document(TEXT[:20])
+    assert given.append(TEXT[20:]).ids == tok.encode(TEXT)
+    assert given.replace(3, 5, TEXT).ids == tok.encode(TEXT[:3] + TEXT + TEXT[5:20])
+
+
 def decode(tok: cpbpe.Tokenizer, folder: Path) -> None:
     for text in TEXTS:
         assert tok.decode(tok.encode(text)) == (text if isinstance(text, str) else repair(text).decode())
@@ -380,6 +386,7 @@ CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {
                 truncate,
                 split,
                 stream_encoder,
+                document,
                 decode,
                 decode_bytes,
                 decode_batch,
