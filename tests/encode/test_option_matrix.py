@@ -325,6 +325,14 @@ def check_completions(call: Call, expected: Expected) -> None:
         assert found == ids or "the prompt ends" in str(found), text
 
 
+def check_document(call: Call, expected: Expected) -> None:
+    for text, ids in zip(TEXTS, expected.alone, strict=True):
+        if isinstance(text, str):
+            half = len(text) // 2
+            assert outcome(lambda text=text: call(text).ids) == ids
+            assert failed(ids) or call(text[:half]).append(text[half:]).ids == ids
+
+
 ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "encode": check_encode,
     "encode_batch": check_encode_batch,
@@ -341,6 +349,7 @@ ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "truncate": check_truncate,
     "split": check_split,
     "stream_encoder": check_stream_encoder,
+    "document": check_document,
     "completions": check_completions,
 }
 
