@@ -7,8 +7,9 @@
     .ci/fuzz.py --coverage               # how much of each room of the core the corpora reach
     .ci/fuzz.py --keep                   # puts few small inputs that reach all of that into the repository
 
-The targets are in core/fuzz, one function each. All they need is libFuzzer, which comes with the crate
-libfuzzer-sys, and a C++ compiler. (cargo fuzz runs them, too.) The corpus of a target is
+The core's targets are in core/fuzz, one function each. All they need is libFuzzer, which comes with the crate
+libfuzzer-sys, and a C++ compiler. (cargo fuzz runs them, too.) Those of what is written in Python are in
+tests/fuzzing.py, and are there if the package atheris is installed. The corpus of a target is
 core/fuzz/corpus/TARGET.txt: an input a line, in base64. The fuzzer begins with these, so each input that has
 ever broken something is tried in every run.
 """
@@ -26,11 +27,19 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FUZZ = ROOT / "core" / "fuzz"
-TARGETS = sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs"))
+RUST = sorted(path.stem for path in (FUZZ / "fuzz_targets").glob("*.rs"))
+PYTHON: list[str] = []
+if find_spec("atheris") is not None:
+    sys.path.insert(0, str(ROOT))
+    from tests.fuzzing import TARGETS as IN_PYTHON
+
+    PYTHON += IN_PYTHON
+TARGETS = RUST + PYTHON
 WORK = FUZZ / "target" / "fuzzing"
 CRASHES = FUZZ / "target" / "found"
 KEPT_BYTES = 12_000  # of each corpus in the repository
@@ -67,6 +76,11 @@ def built(kind: str) -> Path:
     return FUZZ / "target" / kind / host / "release"
 
 
+def command_of(programs: Path, target: str) -> list[str | Path]:
+    """What runs a target."""
+    return [sys.executable, "-m", "tests.fuzzing", target] if target in PYTHON else [programs / target]
+
+
 def corpus(target: str) -> Path:
     """The known inputs of a target, as files: those of the repository, and what earlier runs found."""
     folder = WORK / target
@@ -78,19 +92,18 @@ def corpus(target: str) -> Path:
     return folder
 
 
-def fuzzed(program: Path, seconds: float) -> tuple[str, int, float, str]:
+def fuzzed(programs: Path, target: str, seconds: float) -> tuple[str, int, float, str]:
     """Run a target: its name, how many inputs it tried, for how long, and what it says if one failed."""
-    target = program.name
-    CRASHES.mkdir(exist_ok=True)
-    command: list[str | Path] = [
-        program,
+    CRASHES.mkdir(parents=True, exist_ok=True)
+    command = [
+        *command_of(programs, target),
         f"-max_total_time={max(round(seconds), 1)}",
         "-print_final_stats=1",
         "-timeout=20",
     ]
     command += ["-rss_limit_mb=3000", f"-artifact_prefix={CRASHES}/{target}-", "-entropic=0", corpus(target)]
     begun = time.monotonic()
-    run = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=ROOT)
     said = run.stdout + run.stderr
     tried = re.search(r"stat::number_of_executed_units:\s+(\d+)", said)
     problem = "" if run.returncode == 0 and tried else said[-6000:]
@@ -103,7 +116,7 @@ def fuzz(programs: Path, targets: list[str], seconds: float, jobs: int) -> bool:
     total = 0
     broken = []
     with ThreadPoolExecutor(jobs) as pool:
-        for target, tried, took, problem in pool.map(lambda name: fuzzed(programs / name, each), targets):
+        for target, tried, took, problem in pool.map(lambda name: fuzzed(programs, name, each), targets):
             print(
                 f"{target:12} {tried:13,} inputs in {took:6.0f} s{'   BROKEN' if problem else ''}", flush=True
             )
@@ -123,9 +136,12 @@ def keep(programs: Path, targets: list[str]) -> None:
     for target in targets:
         least = WORK / f"{target}.least"
         subprocess.run(["rm", "-rf", least], check=True)
-        least.mkdir()
+        least.mkdir(parents=True)
         subprocess.run(
-            [programs / target, "-merge=1", least, corpus(target)], check=True, capture_output=True
+            [*command_of(programs, target), "-merge=1", least, corpus(target)],
+            check=True,
+            capture_output=True,
+            cwd=ROOT,
         )
         lines, size = [], 0
         inputs = [path.read_bytes() for path in least.iterdir()]
@@ -188,7 +204,10 @@ def main() -> int:
     targets = options.targets or TARGETS
     if unknown := [name for name in targets if name not in TARGETS]:
         parser.error(f"there is no target {unknown[0]}")
-    programs = built("address" if options.address else "coverage" if options.coverage else "fuzz")
+    if options.coverage:
+        targets = [name for name in targets if name in RUST]
+    kind = "address" if options.address else "coverage" if options.coverage else "fuzz"
+    programs = built(kind) if {*targets} & {*RUST} else FUZZ
     if options.coverage:
         coverage(programs, targets)
     elif options.keep:
