@@ -254,7 +254,7 @@ def test_a_long_text(name: str, two: str, opened: Opener, tok: cpbpe.Tokenizer) 
 
     Times are those of the processor, the least of several. Other work on the machine takes part of its
     caches. So that this does not count, drawing may also take eight times as long as sorting some words in
-    the same page, which on an idle machine is no longer than that fifth of a second.
+    the same page; usually it takes six times as long.
     """
     text = LONG[name]
     assert len(text.encode()) >= 100_000
