@@ -184,7 +184,10 @@ impl<'a, R: Ranking> Learner<'a, R> {
         let bounds = bounds.as_ref().map(|(bounds, threshold)| (bounds, *threshold));
         // 2. Count.
         let mut counted = in_threads(&self.parts, |part| part.count_pairs(bounds, monitor)).into_iter();
-        let mut counts = counted.next().transpose()?.unwrap_or_default();
+        let mut counts = match counted.next() {
+            Some(counts) => counts?,
+            None => PairCounts::none()?,
+        };
         for other in counted {
             counts.absorb(&other?)?;
         }

@@ -31,13 +31,12 @@ impl Occurrences {
 /// How often each pair occurs in the text.
 pub type PairCounts = PairMap<Occurrences>;
 
-impl Default for PairCounts {
-    fn default() -> PairCounts {
+impl PairCounts {
+    /// No pairs yet.
+    pub fn none() -> Result<PairCounts, Halt> {
         PairMap::new(Occurrences::default())
     }
-}
 
-impl PairCounts {
     /// Count a pair.
     #[inline]
     pub fn add(&mut self, left: SymbolNumber, right: SymbolNumber, occurrences: Occurrences) -> Result<(), Halt> {
@@ -101,7 +100,7 @@ mod tests {
     #[test]
     fn bounds_are_never_too_low() {
         let mut bounds = WeightBounds::new(3).unwrap();
-        let mut counts = PairCounts::default();
+        let mut counts = PairCounts::none().unwrap();
         for left in 1..40u32 {
             for right in (1..600).step_by(37) {
                 let weight = u64::from(left * right);

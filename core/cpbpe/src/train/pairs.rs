@@ -83,8 +83,9 @@ pub struct PairMap<V> {
 
 impl<V: Copy + PartialEq> PairMap<V> {
     /// An empty table. `absent` is the value of pairs that are not in it.
-    pub fn new(absent: V) -> PairMap<V> {
-        PairMap { absent, dense: vec![absent; (DENSE * DENSE) as usize], slots: vec![(0, absent); 1 << 8], taken: 0 }
+    pub fn new(absent: V) -> Result<PairMap<V>, Halt> {
+        let dense = filled(absent, (DENSE * DENSE) as usize, NO_CHECK)?;
+        Ok(PairMap { absent, dense, slots: filled((0, absent), 1 << 8, NO_CHECK)?, taken: 0 })
     }
 
     /// The value of a pair.
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_map_returns_what_was_put_in() {
-        let mut map: PairMap<u32> = PairMap::new(UNTRACKED);
+        let mut map: PairMap<u32> = PairMap::new(UNTRACKED).unwrap();
         for left in (1..1000).step_by(5) {
             for right in 200..300 {
                 *map.get_or_insert(left, right).unwrap() = left * 1000 + right;

@@ -4,7 +4,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::memory::prefetch;
+use crate::memory::{prefetch, with_room};
 
 /// Words of up to this many bytes are handled as one number.
 pub const SHORT: usize = 16;
@@ -71,6 +71,8 @@ impl WordHash {
 
 /// This many words are collected before they are looked up together. By then their places are in a near cache.
 pub const BATCH: usize = 32;
+/// The most words that wait after they were pushed out.
+pub const WAITING: usize = 2 * BATCH;
 
 /// The words seen recently, by hash.
 pub struct Recent {
@@ -101,7 +103,14 @@ impl Recent {
     #[inline]
     pub fn count_added(&mut self, pushed_out: &mut Vec<RecentWord>) {
         if self.words.is_empty() {
-            self.words = vec![RecentWord::default(); 1 << self.bits];
+            // Without memory for it, each word is pushed out at once. (There is room for what `take` puts in front.)
+            let size = 1 << self.bits;
+            let Ok(words) = with_room(size + WAITING) else {
+                pushed_out.extend(self.coming.drain(..).map(|(_, word)| word));
+                return;
+            };
+            self.words = words;
+            self.words.resize(size, RecentWord::default());
         }
         for (place, word) in self.coming.drain(..) {
             let recent = &mut self.words[place];
@@ -116,10 +125,19 @@ impl Recent {
         }
     }
 
-    /// Empty the memory, and append its words to a list.
+    /// Empty the memory, and append its words to a list of those that were pushed out, at most WAITING.
     pub fn take(&mut self, all: &mut Vec<RecentWord>) {
         self.count_added(all);
-        all.extend(std::mem::take(&mut self.words).into_iter().filter(|word| word.length > 0));
+        // (The memory itself becomes the list: there may be none for another one.)
+        let mut words = std::mem::take(&mut self.words);
+        if words.is_empty() {
+            return;
+        }
+        words.retain(|word| word.length > 0);
+        let before = all.len();
+        words.append(all);
+        words.rotate_right(before);
+        *all = words;
     }
 }
 

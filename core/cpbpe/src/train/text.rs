@@ -11,7 +11,7 @@
 
 use crate::error::{Error, Halt};
 use crate::memory::prefetch;
-use crate::memory::{probe, with_room, Grow};
+use crate::memory::{with_room, Grow};
 use crate::train::changes::{Merge, MergeChanges, NewPairs};
 use crate::train::occurrences::{Occurrences, PairCounts, WeightBounds};
 use crate::train::pairs::{PairMap, PairNumber, SymbolNumber, NO_SYMBOL, UNTRACKED};
@@ -101,8 +101,7 @@ impl TextPart {
 
     /// Count all pairs. If bounds are given, leave out pairs that cannot reach a threshold.
     pub fn count_pairs(&self, bounds: Option<(&WeightBounds, u64)>, monitor: &Monitor) -> Result<PairCounts, Error> {
-        probe(1 << 20)?; // the memory of an empty table
-        let mut counts = PairCounts::default();
+        let mut counts = PairCounts::none()?;
         self.each_pair(monitor, |left, right, _, weight| {
             if bounds.is_none_or(|(bounds, threshold)| bounds.may_reach(left, right, threshold)) {
                 counts.add(left, right, Occurrences::once(weight))?;
@@ -313,7 +312,7 @@ mod tests {
         let mut part = TextPart::new(2);
         part.push(&[B, B], 9).unwrap();
         part.push(word, 5).unwrap();
-        let mut numbers = PairMap::new(UNTRACKED);
+        let mut numbers = PairMap::new(UNTRACKED).unwrap();
         *numbers.get_or_insert(left, right).unwrap() = 0;
         part.track_all(&numbers, &[1], &monitor).unwrap();
         part.merge(Merge { number: 0, left, right, new: NEW }, &monitor).unwrap();

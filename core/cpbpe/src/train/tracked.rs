@@ -63,18 +63,18 @@ pub struct Tracked<R> {
 
 impl<R: Ranking> Tracked<R> {
     /// No pairs yet, for symbols with these texts. The first text is that of NO_SYMBOL.
-    pub fn of(ranking: R, symbols: impl Iterator<Item = impl AsRef<[u8]>>) -> Tracked<R> {
+    pub fn of(ranking: R, symbols: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<Tracked<R>, Halt> {
         let mut texts = SymbolTexts::default();
         symbols.for_each(|text| texts.push(text.as_ref()));
-        Tracked {
+        Ok(Tracked {
             ranking,
             texts,
             pairs: Vec::new(),
-            numbers: PairMap::new(UNTRACKED),
+            numbers: PairMap::new(UNTRACKED)?,
             waiting: Vec::new(),
             cutoff: u64::MAX,
             threshold: 0,
-        }
+        })
     }
 
     /// The texts of both symbols of a pair, joined.
@@ -127,7 +127,7 @@ impl<R: Ranking> Tracked<R> {
     pub fn restart(&mut self, counts: &PairCounts, threshold: u64) -> Result<(), Halt> {
         self.threshold = threshold;
         self.pairs.clear();
-        self.numbers = PairMap::new(UNTRACKED);
+        self.numbers = PairMap::new(UNTRACKED)?;
         self.ranking.clear();
         self.waiting.clear();
         self.cutoff = u64::MAX;
@@ -230,7 +230,7 @@ impl TrackedPairs {
             profiles.push(each.reduce(|left, right| left.then(&right)).unwrap_or(profiles[0]));
         }
         let ranking = PieceRanking { limits, profiles, queue: PairQueue::default() };
-        Ok(Tracked::of(ranking, std::iter::once(&[][..]).chain(symbols.iter().map(Vec::as_slice))))
+        Tracked::of(ranking, std::iter::once(&[][..]).chain(symbols.iter().map(Vec::as_slice)))
     }
 }
 
@@ -301,7 +301,7 @@ mod tests {
         for (seed, threshold) in (0..60).zip([0, 1, 2, 7, 50].into_iter().cycle()) {
             let mut state = seed;
             let mut tracked = TrackedPairs::new(limits, &accepted).unwrap();
-            tracked.restart(&PairCounts::default(), threshold).unwrap();
+            tracked.restart(&PairCounts::none().unwrap(), threshold).unwrap();
             let mut left: Vec<PairNumber> = Vec::new();
             let highest = [3, 100, 1 << 40][seed as usize % 3];
             for first in 1..=26 {

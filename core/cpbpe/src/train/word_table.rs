@@ -4,7 +4,7 @@
 use crate::error::Halt;
 use crate::memory::prefetch;
 use crate::memory::{boxed, zeros, Grow};
-use crate::train::recent::{load, number, Recent, RecentWord, WordHash, BATCH, SHORT};
+use crate::train::recent::{load, number, Recent, RecentWord, WordHash, BATCH, SHORT, WAITING};
 
 /// A slot is 0 if it is empty. Otherwise its lower bits are the place of a record, plus one, and the bits above them
 /// are bits of the hash, so that few other words have to be compared.
@@ -54,7 +54,7 @@ pub struct WordTable {
 
 impl Default for WordTable {
     fn default() -> WordTable {
-        let (recent, hash, waiting) = (Recent::new(RECENT_BITS), WordHash::default(), Vec::with_capacity(2 * BATCH));
+        let (recent, hash, waiting) = (Recent::new(RECENT_BITS), WordHash::default(), Vec::with_capacity(WAITING));
         WordTable {
             slots: vec![0; 1 << 10],
             blob: vec![0; PADDING],
@@ -115,7 +115,7 @@ impl WordTable {
 
     /// Add the waiting words to their records.
     fn add_waiting(&mut self) {
-        let mut places = [0; 2 * BATCH];
+        let mut places = [0; WAITING];
         // These two loops do not wait for what they read, so the processor runs ahead and fetches many words at once.
         // The third loop looks them up again, once they are in the cache.
         for (place, word) in places.iter_mut().zip(&self.waiting) {

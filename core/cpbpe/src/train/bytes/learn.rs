@@ -87,7 +87,7 @@ pub fn learn_bytes(
     // 2. Merge.
     let least = spec.min_frequency.max(1);
     let all = parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
-    let tracked = BytePairs::new(spec, texts);
+    let tracked = BytePairs::new(spec, texts)?;
     let mut learner = Learner::new((spec.merges, least), tuning, parts, tracked, last_frequency, monitor);
     learner.merge_all(spec.merges, all.then_some(least), &mut merges)?;
     Ok(merges)

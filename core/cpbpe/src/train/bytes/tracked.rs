@@ -41,7 +41,7 @@ pub type BytePairs = Tracked<ByteRanking>;
 
 impl BytePairs {
     /// No pairs yet, of symbols with these texts: the single bytes, or the pieces of an older model.
-    pub fn new(spec: &ByteLearnSpec, symbols: &[Vec<u8>]) -> BytePairs {
+    pub fn new(spec: &ByteLearnSpec, symbols: &[Vec<u8>]) -> Result<BytePairs, Halt> {
         let mut lengths = vec![0]; // NO_SYMBOL
         lengths.extend(symbols.iter().map(|text| text.len() as u32));
         let ranking = ByteRanking {
