@@ -96,12 +96,9 @@ class Checked:
     def __init__(self, path: str):
         self.crc = 0
         self.size = 0
+        self.closed = False
+        """Whether it is closed. (Not a property: pyarrow would drop Ctrl-C while that is worked out.)"""
         self._file = open(path, "wb")  # noqa: SIM115
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is closed."""
-        return self._file.closed
 
     def write(self, data: Any) -> int:
         """Write bytes, or an array in one piece."""
@@ -118,6 +115,7 @@ class Checked:
     def close(self) -> None:
         """Make sure that everything is on the disk, and close the file."""
         if not self.closed:
+            self.closed = True
             with self._file:
                 self._file.flush()
                 os.fsync(self._file.fileno())
