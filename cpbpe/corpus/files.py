@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 from cpbpe.corpus.find import COMPRESSED, HEAD_BYTES, is_no_text
-from cpbpe.errors import CorpusError, missing
+from cpbpe.errors import CorpusError, missing, starting_a_thread
 from cpbpe.lazy import importing
 
 P = TypeVar("P")
@@ -54,12 +54,17 @@ def parts(
                 advanced(at - before)
             if not part:
                 if at < size:
-                    raise CorpusError(
-                        f"{path}: became shorter while it was read: {at:,} bytes, and it had {size:,}; "
-                        f"begin again when it is complete"
-                    )
+                    raise became_shorter(path, at, size)
                 return
             yield part
+
+
+def became_shorter(path: str, size: int, before: int) -> CorpusError:
+    """Return the error for a file that another program cuts off."""
+    return CorpusError(
+        f"{path}: became shorter while it was read: {size:,} bytes, and it had {before:,}; begin again when "
+        "it is complete"
+    )
 
 
 def shortened(
@@ -348,7 +353,9 @@ def in_order(parts: Iterable[P], work: Callable[[P], R], threads: int) -> Genera
     def submitted() -> Iterator[Future[R]]:
         try:
             for part in parts:
-                yield pool.submit(copy_context().run, work, part)
+                with starting_a_thread():
+                    future = pool.submit(copy_context().run, work, part)
+                yield future
         except Exception as error:
             failed: Future[R] = Future()
             failed.set_exception(error)

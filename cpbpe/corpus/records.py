@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from cpbpe.corpus.files import PART_BYTES, whole_lines
+from cpbpe.corpus.files import PART_BYTES, became_shorter, whole_lines
 from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing
 from cpbpe.spelling import given
@@ -206,6 +207,8 @@ def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 
 _ROWS = 4096
 """The most rows that are read at a time. (Their size is only known after reading them.)"""
+_MAPPED = 1 << 28
+"""Arrow files that are larger than this are mapped into memory."""
 _FILE_MAGIC = b"ARROW1\0\0"
 """How an Arrow file begins. Anything else is read as a stream."""
 
@@ -241,22 +244,25 @@ def read_arrow(path: str, column: str | int) -> Columns:
     ipc, pyarrow = _imported(path, "pyarrow.ipc"), _imported(path, "pyarrow")
     row = 0
     with _errors_named(path, "Arrow file", lambda: row):
-        with open(path, "rb") as opened:
-            is_file = opened.read(len(_FILE_MAGIC)) == _FILE_MAGIC
-            size = opened.seek(0, 2)
-        # The file is mapped, not read, and batches are sliced, because a batch can be as large as the file.
-        with pyarrow.memory_map(path) as mapped:
-            reader = (ipc.open_file if is_file else ipc.open_stream)(mapped)
+        with open(path, "rb") as file:
+            is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+            size = file.seek(0, 2)
+        # A large file is mapped, and batches are sliced, because a batch can be as large as the file. Others
+        # are read: if a program cuts off a file that is mapped, the system ends the process that uses it.
+        with (pyarrow.memory_map if size > _MAPPED else pyarrow.OSFile)(path) as opened:
+            reader = (ipc.open_file if is_file else ipc.open_stream)(opened)
             place = _checked_column(path, reader.schema, column)
             count = reader.num_record_batches if is_file else 0
             number = 0
             while not is_file or number < count:
                 try:
                     batch = reader.get_batch(number) if is_file else reader.read_next_batch()
-                except StopIteration:
+                except StopIteration:  # the end of a stream, or of what is left of it
+                    if (left := os.path.getsize(path)) < size:
+                        raise became_shorter(path, left, size) from None
                     return
                 number += 1
-                done = 1000 * number // count if is_file else 1000 * mapped.tell() // max(size, 1)
+                done = 1000 * number // count if is_file else 1000 * opened.tell() // max(size, 1)
                 texts = batch.column(place)
                 rows = min(max(PART_BYTES * len(texts) // max(texts.nbytes, 1), 1), _ROWS)
                 for begin in range(0, len(texts), rows):

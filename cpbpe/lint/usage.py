@@ -12,9 +12,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from tokenize import TokenError
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,12 +158,60 @@ def _distance(rows: Floats, mean: Floats) -> Floats:
 # --- Matrices from files --------------------------------------------------------------------------
 
 
+class FileRows:
+    """The rows of a matrix in a file, which are read when they are asked for.
+
+    (They are not mapped into memory: if a program cuts off a file that is mapped, the system ends the process
+    that looks at it.)
+    """
+
+    def __init__(self, path: str, dtype: np.dtype[Any], begin: int, shape: tuple[int, ...]):
+        self.dtype = dtype
+        self.shape = shape
+        self.ndim = len(shape)
+        self._path = path
+        self._begin = begin
+        self._before = self._state()
+        size = math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or begin + size > os.path.getsize(path):
+            raise ValueError(f"{path}: it has no {size:,} bytes from {begin:,} on; the file is cut off")
+
+    def _state(self) -> tuple[int, ...]:
+        status = os.stat(self._path)
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Rows, as a slice without a step or an array of places says."""
+        if isinstance(rows, slice):
+            begin, end, _ = rows.indices(len(self))
+            return self._read(begin, end)
+        places = np.asarray(rows)
+        made = np.empty((len(places), *self.shape[1:]), self.dtype)
+        if not len(places):
+            return made
+        ends = [*(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+        for first, last in pairwise([0, *ends]):  # rows that lie side by side
+            made[first:last] = self._read(int(places[first]), int(places[last - 1]) + 1)
+        return made
+
+    def _read(self, begin: int, end: int) -> NDArray[Any]:
+        width = math.prod(self.shape[1:])
+        place = self._begin + begin * width * self.dtype.itemsize
+        numbers = np.fromfile(self._path, self.dtype, (end - begin) * width, offset=place)
+        if len(numbers) != (end - begin) * width or self._state() != self._before:
+            raise ValueError(f"{self._path}: was changed or cut off while it was read; copy it again")
+        return numbers.reshape(-1, *self.shape[1:])
+
+
 class BFloat16:
     """A matrix of bfloat16, a type that numpy does not have. Indexing returns rows as float32."""
 
     ndim = 2
 
-    def __init__(self, halves: NDArray[np.uint16]):
+    def __init__(self, halves: FileRows | NDArray[np.uint16]):
         self._halves = halves
         self.shape = halves.shape
 
@@ -187,19 +235,27 @@ def read_embeddings(path: str | os.PathLike[str], name: str | None = None) -> An
         begin = file.read(8)
         if begin.startswith(b"\x93NUMPY"):
             try:
-                matrix = np.load(path, mmap_mode="r", allow_pickle=False)
-            except (ValueError, TypeError, LookupError, SyntaxError, EOFError, TokenError) as error:
+                return _npy_rows(file, shown)
+            except (TypeError, LookupError, SyntaxError, EOFError, TokenError) as error:
                 raise ValueError(f"{shown}: numpy cannot read it: {error}") from None
-            if matrix.ndim != 2 or matrix.dtype.kind != "f":
-                raise ValueError(
-                    f"{shown}: it has {matrix.dtype} of shape {matrix.shape}, not rows of numbers"
-                )
-            return matrix
     data, head = safetensors_head(path)
     matrices = {name: tensor for name, tensor in head.items() if len(tensor.shape) == 2}
     tensor = matrices[_chosen(sorted(matrices), name, shown)]
-    mapped = mapped_tensor(path, data, tensor)
-    return BFloat16(mapped) if tensor.kind == "BF16" else mapped
+    rows = tensor_rows(path, data, tensor)
+    return BFloat16(rows) if tensor.kind == "BF16" else rows
+
+
+def _npy_rows(file: BinaryIO, shown: str) -> Any:
+    """The rows of a .npy file, of which the first 8 bytes, the magic and the version, have been read."""
+    file.seek(0)
+    npy: Any = np.lib.format
+    is_first = npy.read_magic(file) == (1, 0)
+    shape, is_fortran, dtype = (npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0)(file)
+    if len(shape) != 2 or dtype.kind != "f":
+        raise ValueError(f"{shown}: it has {dtype} of shape {shape}, not rows of numbers")
+    if is_fortran:  # whose columns lie together
+        return np.load(shown, allow_pickle=False)
+    return FileRows(shown, dtype, file.tell(), shape)
 
 
 class Tensor(NamedTuple):
@@ -239,16 +295,16 @@ def _tensor(name: str, entry: Mapping[str, Any]) -> Tensor:
     return Tensor(kind, tuple(shape), *ends)
 
 
-def mapped_tensor(path: str | os.PathLike[str], data: int, tensor: Tensor) -> Any:
-    """The numbers of a matrix in such a file, without reading them; those of bfloat16 as uint16."""
+def tensor_rows(path: str | os.PathLike[str], data: int, tensor: Tensor) -> FileRows:
+    """The rows of a tensor in such a file, which are not read yet; those of bfloat16 as uint16."""
     shown, kind, shape = os.fspath(path), tensor.kind, tensor.shape
     if kind not in _TYPES:
         raise ValueError(f"{shown}: its tensor is of the type {kind}; {', '.join(_TYPES)} can be read")
     dtype = np.dtype(_TYPES[kind])
     size = math.prod(shape) * dtype.itemsize
-    if tensor.first < 0 or tensor.last - tensor.first != size or data + tensor.last > os.path.getsize(path):
-        raise ValueError(f"{shown}: the tensor is not where the head of the file says; the file is cut off")
-    return np.memmap(path, dtype, "r", data + tensor.first, shape)
+    if tensor.first < 0 or tensor.last - tensor.first != size:
+        raise ValueError(f"{shown}: the head of the file says two sizes of the tensor; copy it again")
+    return FileRows(shown, dtype, data + tensor.first, shape)
 
 
 def _chosen(there: Sequence[str], name: str | None, shown: str) -> str:

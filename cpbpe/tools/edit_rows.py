@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.lazy import kept
-from cpbpe.lint.usage import TABLES, BFloat16, Tensor, mapped_tensor, safetensors_head
+from cpbpe.lint.usage import TABLES, BFloat16, Tensor, safetensors_head, tensor_rows
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import listed
 from cpbpe.text.utf8 import is_valid_utf8
@@ -103,10 +103,10 @@ class Resizing:
                 for name in order:
                     tensor = head[name]
                     if name in names:
-                        whole = mapped_tensor(source, data, tensor)
+                        whole = tensor_rows(source, data, tensor)[:]
                         is_list = len(tensor.shape) == 1
                         made = self.table(whole[:, None] if is_list else whole, tensor.kind == "BF16")
-                        out.write(made.tobytes())
+                        out.write(made)
                     else:
                         file.seek(data + tensor.first)
                         _copy(file, out, tensor.last - tensor.first)

@@ -66,11 +66,36 @@ def safetensors(path: str, dtype: str, rows: "np.ndarray[tuple[int, ...], np.dty
     Path(path).write_bytes(len(data).to_bytes(8, "little") + data + rows.tobytes())
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_embedding_of_numpy(order: str) -> None:
+    rows = np.random.default_rng(1).normal(size=(500, 8)).astype("float32", order=order)  # type: ignore[call-overload]
+    np.save("rows.npy", rows)
+    read = read_embeddings("rows.npy")
+    assert read.shape == (500, 8)
+    assert np.array_equal(read[3:9], rows[3:9])
+
+
+def test_an_embedding_that_is_cut_off_while_it_is_read() -> None:
+    """It is not mapped into memory: that would end the process."""
+    rows = np.zeros((500, 8), np.float32)
+    np.save("rows.npy", rows)
+    safetensors("rows.safetensors", "F32", rows)  # type: ignore[arg-type]
+    for path in (Path("rows.npy"), Path("rows.safetensors")):
+        read = read_embeddings(path)
+        data = path.read_bytes()
+        path.write_bytes(data[:1000])
+        with pytest.raises(ValueError, match=rf"{path.name}: was changed or cut off while it was read"):
+            read[100:200]
+
+
 def test_a_corpus_and_an_embedding(capsys: pytest.CaptureFixture[str]) -> None:
     Path("texts.jsonl").write_text('{"text": "the in the"}\n{"text": "on"}\n', encoding="utf-8")
     rows = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float32)
     safetensors("rows.safetensors", "BF16", (rows.view(np.uint32) >> 16).astype(np.uint16))
     assert np.allclose(read_embeddings("rows.safetensors")[:9], rows[:9], rtol=0.01)
+    assert np.allclose(
+        read_embeddings("rows.safetensors")[np.array([9, 3, 4, 5])], rows[[9, 3, 4, 5]], rtol=0.01
+    )
     more = ["--corpus", "texts.jsonl", "--embeddings", "rows.safetensors", "--json"]
     assert main(["lint", "good.model", *more]) == 0
     (report,) = json.loads(capsys.readouterr().out)
@@ -89,7 +114,8 @@ def test_a_corpus_and_an_embedding(capsys: pytest.CaptureFixture[str]) -> None:
         ("[" * 100_000, "the head .* is damaged"),
         ("[1]", "the head .* is damaged"),
         ("{'descr': '<f4', 'shape': (1, 1)", "numpy cannot read it"),
-        ("{'descr': '<f4', 'fortran_order': False, 'shape': (9, 9)}", "numpy cannot read it"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (9, 9)}", "it has no 324 bytes .* is cut off"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 9)}", "it has no -36 bytes .* is cut off"),
     ],
     ids=lambda value: value[:60],
 )

@@ -184,6 +184,17 @@ COLUMNS: dict[str, Callable[[Any, str], None]] = {
 }
 
 
+@pytest.mark.parametrize("write_to", [write_file, write_stream])
+def test_an_arrow_file_that_is_cut_off_while_it_is_read(write_to: Callable[[Any, str], None]) -> None:
+    """It is not mapped into memory: that would end the process."""
+    write_to(table(["a" * 200_000] * 60, "text"), "a.arrow")
+    reader = Documents("a.arrow").texts()
+    next(reader)
+    os.truncate("a.arrow", 100_000)
+    with pytest.raises(CorpusError, match=r"^a\.arrow: "):
+        list(reader)
+
+
 def test_json_lines(part_bytes: int) -> None:
     write("a.jsonl", as_json([*TEXTS, None], "body") + b"\n\n" + as_json(["x"], "body"))
     documents = Documents("a.jsonl", field="body")
