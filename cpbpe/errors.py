@@ -6,7 +6,14 @@ id outside the vocabulary, ValueError for an option the model cannot serve, OSEr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+"""The errors of a full disk, of a limit on the size of files, and of one on what a user may store."""
+MAKE_ROOM = "make room there, or choose another disk"
+"""What to do about them."""
 
 
 class ModelError(ValueError):
@@ -64,6 +71,28 @@ def missing(need: str, *packages: str) -> ImportError:
     """
     quoted = (f'"{package}"' if "[" in package else package for package in packages)
     return ImportError(f"{need}: pip install {' '.join(quoted)}")
+
+
+@contextmanager
+def room_for(name: str) -> Iterator[None]:
+    """Errors that say there is no room: let them say for which file, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM or error.filename is not None:
+            raise
+        raise OSError(error.errno, f"{error.strerror}; {MAKE_ROOM}", name) from error
+
+
+@contextmanager
+def starting_a_thread() -> Iterator[None]:
+    """Errors about a thread that the system refuses become a MemoryError: usually its stack has no room."""
+    try:
+        yield
+    except RuntimeError as error:  # (Python has no class of its own for this)
+        if "start new thread" not in str(error):
+            raise
+        raise MemoryError("the system has no memory for another thread, or allows no more") from error
 
 
 class ConversionError(ValueError):

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from types import FrameType
 from typing import Any, TextIO
 
 from cpbpe.cli.output import say
+from cpbpe.cli.signals import Signals
+from cpbpe.errors import MAKE_ROOM, NO_ROOM
 from cpbpe.lazy import importing
+from cpbpe.model.writing import written
 from cpbpe.spelling import spelled_as
 from cpbpe.version import __version__
 
@@ -97,20 +98,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["train", "no such file", "--out", "my"])
     1
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters that pieces have
-        sys.stdout.reconfigure(errors="backslashreplace")
+    files: list[str] = []
+    asked = written.set(files)
+    signals = Signals()
+    signals.begin()
     try:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        code = _ended(list(sys.argv[1:] if arguments is None else arguments))
+        signals.is_over()
+    except KeyboardInterrupt as error:
+        signals.is_over()
+        were = "was" if len(files) == 1 else "were"
+        kept = f"{', '.join(files)} {were} written" if files else "nothing was written"
+        code = _fail(f"interrupted; {str(error) or kept}", 130)
+    finally:
+        signals.is_over()
+        written.reset(asked)
+        if arguments is not None:  # (otherwise Python ends now)
+            signals.end()
+    return code
+
+
+def _ended(arguments: list[str]) -> int:
+    """Run the command to the end of its output."""
+    try:
+        if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters that pieces have
+            sys.stdout.reconfigure(errors="backslashreplace")
+        code = _run(arguments)
         try:
             if sys.stdout is not None:
                 sys.stdout.flush()  # now, because Python would show a failure at exit as a traceback
-        except OSError:
+        except BrokenPipeError:
             if not code:
                 raise
-            _discard_output()  # the command has already said what is wrong
+            _discard_output()  # (whoever has enough of an output with bad news still gets their exit code)
         return code
-    except KeyboardInterrupt as error:
-        return _fail(f"interrupted; {str(error) or 'nothing was written'}", 130)
     except BrokenPipeError:  # the reader of the output, such as `head`, has stopped reading
         _discard_output()
         return 0
@@ -178,9 +199,6 @@ def _no_such_command(name: str) -> str:
 
 
 def _guarded(command: Any, options: object) -> int:
-    before = None
-    with suppress(ValueError):  # only the main thread can set a handler
-        before = signal.signal(signal.SIGTERM, _terminate)  # so that temporary files are cleaned up
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
@@ -189,16 +207,22 @@ def _guarded(command: Any, options: object) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:
+        if _is_full_output(error):
+            _discard_output()  # so that the rest of it does not fail again
         return _fail(_describe(error), 1)
     except MemoryError:
         less = getattr(command, "LESS_MEMORY", "")
         return _fail(f"there is not enough memory{less and f'; {less}'}", 1)
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+
+
+def _is_full_output(error: BaseException) -> bool:
+    """Whether there was no room for the standard output. (An error about a file has the file's name.)"""
+    return isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None
 
 
 def _describe(error: BaseException) -> str:
+    if isinstance(error, OSError) and _is_full_output(error):
+        return f"the standard output: {error.strerror}; {MAKE_ROOM}"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     return str(error) or type(error).__name__
@@ -233,7 +257,3 @@ def _warn(
 ) -> None:
     """Show a warning as a message, without the place in the code that Python would add."""
     say(str(message).removeprefix("cpbpe "))  # `say` begins with that name
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

@@ -227,8 +227,9 @@ def work(
         with Display(progress_of(arguments), is_printed=out is None) as display:
             write_parts(out, lambda: make(lambda done: display.update(phase, done, total)))
     except KeyboardInterrupt:
-        kept = f"{out} was not written" if out is not None else "the output is not complete"
-        raise KeyboardInterrupt(kept) from None
+        if out is not None:
+            raise
+        raise KeyboardInterrupt("the output is not complete") from None
     _summarize(arguments, tally(), time.perf_counter() - begun, replaced)
     return 0
 

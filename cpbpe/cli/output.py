@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
@@ -103,21 +103,27 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
                 file.write(part)
 
     if path is None:
-        if sys.stdout is None:
-            raise OSError("the standard output is closed; give a file with --out")
-        sys.stdout.flush()
-        write(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        out = _stdout()
+        out.flush()
+        write(out.buffer)
+        out.buffer.flush()
         return
     make_folder(path)
     write_all({path: write})
 
 
+def _stdout() -> TextIO:
+    if sys.stdout is None:
+        raise OSError("the standard output is closed; nothing can be written there")
+    return sys.stdout
+
+
 def write_text(path: str | None, parts: Iterable[str]) -> None:
     """Write text: to a file, in UTF-8, and say so; or to the standard output as it comes."""
     if path is None:
+        out = _stdout()
         for part in parts:
-            sys.stdout.write(part)
+            out.write(part)
         return
     text = "".join(parts).encode()
     replaced = existing([path])

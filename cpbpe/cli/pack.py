@@ -6,6 +6,7 @@ import argparse
 import os
 from errno import EEXIST
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cpbpe.cli.arguments import (
     HELP,
@@ -23,6 +24,9 @@ from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
 from cpbpe.packing.manifest import Manifest, Place
 from cpbpe.spelling import counted
+
+if TYPE_CHECKING:
+    from cpbpe.packing.pack import PackReport
 
 _FORMATS = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds", "parquet", "arrow")
 _DTYPES = ("auto", "uint16", "uint32", "int32")
@@ -146,6 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
             **options,
             **encode_options_of(arguments, tokenizer),
         )
+        _show(report, arguments)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(arguments.out)) from None
     except SystemExit:  # it was terminated
@@ -155,14 +160,18 @@ def run(arguments: argparse.Namespace) -> int:
         is_begun = os.path.isdir(Place(arguments.out).scratch())
         if error.errno == EEXIST or not is_begun:
             raise
-        raise OSError(f"{error}; {_kept(arguments.out)}") from error
+        what = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
+        raise OSError(f"{what}; {_kept(arguments.out)}") from error
+    return 0
+
+
+def _show(report: PackReport, arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(report.to_json(indent=1))
     elif not arguments.quiet:
         if report.was_complete:
             print(f"{arguments.out} is complete already, so there was nothing to do. It holds:")
         print_report(str(report).split("\n"))
-    return 0
 
 
 def _kept(out: str) -> str:

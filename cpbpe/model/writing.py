@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from errno import EISDIR, ENOENT
 from functools import partial
 from typing import BinaryIO
 
+from cpbpe.errors import MAKE_ROOM, NO_ROOM, room_for
 from cpbpe.lazy import importing
 
 try:
@@ -24,6 +26,9 @@ _SUFFIX = ".cpbpe.tmp"
 _MAX_STEM = 200
 """How many bytes of a name are kept in the temporary one. A name has 255 at most."""
 
+written: ContextVar[list[str] | None] = ContextVar("written", default=None)
+"""The files that were written, for a command that is interrupted and has to say so; None: nobody asks."""
+
 
 def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
     """Write several files, each under a temporary name; once all are complete, all are renamed.
@@ -34,6 +39,7 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
     same file deletes what it has left.
     """
     temporary: list[_Temporary] = []
+    in_place: Iterable[_Temporary] = temporary
     try:
         for name, content in files.items():
             write = content if callable(content) else partial(_write, content)
@@ -44,18 +50,23 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
                     EISDIR, f"it is a folder; give a name in it, such as {example!r}", name
                 )
             if os.path.exists(path) and not os.path.isfile(path):
-                with open(path, "wb") as file:
+                with room_for(name), open(path, "wb") as file:
                     write(file)
                 continue
+            # (It is in the list before there is a file, which Ctrl-C could leave there otherwise.)
             temporary.append(_Temporary(path, name))
-            temporary[-1].write(write)
-        while temporary:
-            temporary[0].rename()
-            del temporary[0]
+            temporary[-1].open()
+            with room_for(name):
+                temporary[-1].write(write)
+        for made in temporary:
+            made.rename()
     except BaseException:
-        for written in temporary:
-            written.remove()
+        in_place = [made for made in temporary if not made.remove()]
         raise
+    finally:
+        noted = written.get()
+        if noted is not None:
+            noted += [made.name for made in in_place]
 
 
 def saving_path(path: str | os.PathLike[str], method: str, instead: str) -> str:
@@ -79,56 +90,78 @@ class _Temporary:
 
     def __init__(self, path: str, name: str):
         """`path` is where the file will be, and `name` is the same as the user gave it."""
+        self.name = name
+        """The path of the file, as the user gave it."""
         self._path = path
         self._before = _stat(path)
-        folder, base = os.path.split(path)
-        self._stem = os.path.join(folder, os.fsdecode(os.fsencode(base)[:_MAX_STEM]))
-        _remove_abandoned(self._stem)
+        self._temporary: str | None = None
+        self._file: BinaryIO | None = None
+        self._is_moved = False
+
+    def open(self) -> None:
+        """Make the file."""
+        folder, base = os.path.split(self._path)
+        stem = os.path.join(folder, os.fsdecode(os.fsencode(base)[:_MAX_STEM]))
+        _remove_abandoned(stem)
         try:
-            self._file = self._open()
+            self._open(stem)
         except FileNotFoundError as error:
-            raise FileNotFoundError(ENOENT, f"there is no folder {folder!r}; make it first", name) from error
+            why = f"there is no folder {folder!r}; make it first"
+            raise FileNotFoundError(ENOENT, why, self.name) from error
         except OSError as error:  # its own text would mention the temporary name
             rights = "a file is written under another name first, so its folder must allow new ones"
-            why = f"{error.strerror}; {rights}"
-            raise OSError(error.errno, why, name) from error
+            why = f"{error.strerror}; {MAKE_ROOM if error.errno in NO_ROOM else rights}"
+            raise OSError(error.errno, why, self.name) from error
 
-    def _open(self) -> BinaryIO:
+    def _open(self, stem: str) -> None:
         # While it is being replaced, a private file must not become readable for others.
         mode = 0o666 if self._before is None else 0o600
         with importing:
             import secrets
         while True:
-            self._name = f"{self._stem}.{secrets.token_hex(8)}{_SUFFIX}"
-            file: BinaryIO = open(self._name, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115
+            self._temporary = f"{stem}.{secrets.token_hex(8)}{_SUFFIX}"
+            self._file = open(self._temporary, "xb", opener=partial(os.open, mode=mode))  # noqa: SIM115
             # Between opening and locking it, another process may have removed it as abandoned.
-            if _lock(file) is not False and _is_still_there(self._name, file):
-                return file
-            file.close()
+            if _lock(self._file) is not False and _is_still_there(self._temporary, self._file):
+                return
+            self._file.close()
 
     def write(self, write: Callable[[BinaryIO], object]) -> None:
         """Write the file, and give it the mode of the one that it replaces."""
+        assert self._file is not None
+        assert self._temporary is not None
         write(self._file)
         self._file.flush()
         if self._before is not None:
             if hasattr(os, "chown"):
                 with suppress(OSError):  # only root may give files away
-                    os.chown(self._name, self._before.st_uid, self._before.st_gid)
-            os.chmod(self._name, self._before.st_mode & 0o777)
+                    os.chown(self._temporary, self._before.st_uid, self._before.st_gid)
+            os.chmod(self._temporary, self._before.st_mode & 0o777)
 
     def rename(self) -> None:
         """Give the file its own name."""
+        assert self._file is not None
+        assert self._temporary is not None
         if not HAS_LOCKS:
             self._file.close()  # Windows cannot rename a file that is open
-        os.replace(self._name, self._path)
+        self._is_moved = True
+        os.replace(self._temporary, self._path)
         self._file.close()
 
-    def remove(self) -> None:
-        """Delete the file."""
+    def remove(self) -> bool:
+        """Delete the file, unless it has its own name already; whether it had not."""
+        if self._temporary is None:
+            return True
         with suppress(OSError):
-            self._file.close()
-        with suppress(OSError):
-            os.unlink(self._name)
+            if self._file is not None:
+                self._file.close()
+        try:
+            os.unlink(self._temporary)
+        except FileNotFoundError:
+            return not self._is_moved
+        except OSError:
+            pass
+        return True
 
 
 def _remove_abandoned(stem: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cpbpe.checks import amount, threads_or_all
 from cpbpe.corpus.find import FORMATS as SOURCE_FORMATS
-from cpbpe.errors import CorpusError
+from cpbpe.errors import CorpusError, room_for
 from cpbpe.lazy import importing
 from cpbpe.model.writing import HAS_LOCKS
 from cpbpe.packing.formats import FORMATS
@@ -201,8 +201,9 @@ def pack_source(
         stack.enter_context(_locked(place))
         stack.callback(_remove_unless_begun, place)
         stack.enter_context(display)
-        writer = work(job, Encoder(tokenizer, threads, encoding))
-        _finish(job, writer)
+        with room_for(place.out):
+            writer = work(job, Encoder(tokenizer, threads, encoding))
+            _finish(job, writer)
         tokens = writer.counts.tokens - writer.earlier_tokens
     return _report(place, manifest, time.perf_counter() - begun, tokens, resumed=resumed, was_complete=False)
 

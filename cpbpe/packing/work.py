@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.corpus.files import in_order
+from cpbpe.errors import starting_a_thread
 from cpbpe.model.spec import PieceType
 from cpbpe.packing.manifest import STATE
 from cpbpe.packing.read import Batch, Encoded, Read
@@ -327,7 +328,8 @@ def _ahead(items: Iterator[T], stop: threading.Event) -> Generator[T, None, None
 
     # In a copy of this context, messages spell options as they do here.
     thread = threading.Thread(target=copy_context().run, args=(take,), daemon=True)
-    thread.start()
+    with starting_a_thread():
+        thread.start()
     try:
         while not stop.is_set():
             try:

@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, redi
 from dataclasses import dataclass, replace
 from inspect import isfunction
 from itertools import chain
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -228,12 +229,15 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe(duplex=False)
     last: Any = None
-    with TemporaryDirectory() as folder:
+    with _signals(heard=False), TemporaryDirectory() as folder, _signals(heard=True):
         what = (theirs, (SECONDS, MEMORY), folder, rung, file, model)
         process = spawn.Process(target=_apart, args=what, daemon=True)
-        process.start()
-        theirs.close()
+        if sys.platform != "win32":
+            resource_tracker.ensure_running()  # (`start` does it, too, and all signals are heard afterwards)
         try:
+            with _signals(heard=False):  # nor by that process: it would show a traceback while it begins
+                process.start()
+            theirs.close()
             with suppress(EOFError, OSError):
                 while last is None or (isinstance(last, Failure) and not last.given):
                     last = ours.recv()
@@ -242,8 +246,9 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
             running = last.call if isinstance(last, Failure) else file
             raise KeyboardInterrupt(f"{running} had not returned yet") from None
         finally:
-            process.kill()
-            process.join()
+            if process.pid is not None:
+                process.kill()
+                process.join()
         if isinstance(last, Failure) and not last.given:  # it ended during a call
             given = f"nothing: it ends Python, with the exit code {process.exitcode}"
             if stack := Path(folder, "stack").read_text(encoding="utf-8", errors="replace"):
@@ -261,11 +266,27 @@ def climb_file(rung: Rung, file: str, model: Tokenizer | None = None) -> int | F
     return last
 
 
+@contextmanager
+def _signals(heard: bool) -> Iterator[None]:
+    """Ctrl-C and its like are heard in this block, or wait for its end, so that no folder is left behind."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    how = signal.SIG_UNBLOCK if heard else signal.SIG_BLOCK
+    before = signal.pthread_sigmask(how, {signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _apart(
     pipe: Connection, limits: tuple[float, int], folder: str, rung: Rung, file: str, model: Tokenizer | None
 ) -> None:
     """What the other process does: send each call before it begins, and at last the result or an error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which then ends this one
+    with suppress(AttributeError):  # (Windows has no masks)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
     stack = Path(folder, "stack").open("w", encoding="utf-8")  # noqa: SIM115 (both are open to the end)
     printed = Path(folder, "printed").open("w+", buffering=1, encoding="utf-8", errors="replace")  # noqa: SIM115
 

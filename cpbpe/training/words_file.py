@@ -8,7 +8,6 @@ all blocks, and no word occurs twice. A block of no words ends the list.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import struct
@@ -21,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from cpbpe.engine.training import merge_words
+from cpbpe.errors import NO_ROOM
 from cpbpe.lazy import importing
 from cpbpe.reference.training_values import Words
 from cpbpe.spelling import named
@@ -182,10 +182,10 @@ class Runs:
             with open(path, "xb") as file:
                 write_words(file, parts)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno not in NO_ROOM:
                 raise
             raise OSError(
-                errno.ENOSPC,
+                error.errno,
                 f"there is no room for counts that {named('memory_limit')} moves to the disk; set TMPDIR to "
                 "a folder on a larger one",
                 self._folder,

@@ -156,20 +156,6 @@ def test_a_reader_that_stops(folder: Path) -> None:
         assert process.wait() == 0
 
 
-def test_a_full_disk(folder: Path) -> None:
-    pytest.importorskip("resource")
-    code = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from cpbpe.cli import main\n"
-        "sys.exit(main(['inspect', 'm.model', '--export', 'tsv', '--out', 'v.tsv']))"
-    )
-    done = processes.run("-c", code, cwd=folder)
-    assert done.returncode == 1
-    assert b"File too large" in done.stderr
-    assert sorted(os.listdir(folder)) == ["m.model"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

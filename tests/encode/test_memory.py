@@ -1,18 +1,25 @@
 """When there is not enough memory, every call either raises MemoryError or is right; the process goes on.
 
+So does every reader: models of each format, corpora of each kind, and what trains, packs and compares models.
+
 The calls run in processes of their own, whose address space is limited again and again to a little more than
 is in use.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import cpbpe
+from cpbpe.model.formats.registry import FORMATS
 from tests.conftest import CORE
-from tests.support import budget, processes, wheels, zoo
+from tests.support import budget, corpus, processes, tiers, wheels, zoo
 
 if not CORE:
     pytest.skip("the compiled core is not there", allow_module_level=True)
@@ -20,9 +27,12 @@ if sys.platform != "linux":
     pytest.skip("the address space is limited and measured as on Linux", allow_module_level=True)
 
 SCRIPT = """
-import json, os, resource, sys
+import json, os, resource, shutil, sys
+from pathlib import Path
 import numpy
 import cpbpe
+from cpbpe.corpus.documents import Documents
+from cpbpe.view import static_page
 
 TEXT, CALLS = sys.argv[2], sys.argv[3:]
 tok = cpbpe.load(sys.argv[1])
@@ -60,8 +70,46 @@ def learned(text):
     return learn(words, LearnSpec(400, 3, character_coverage=1.0)).merges
 
 
+def written(folder):
+    contents = {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+    shutil.rmtree(folder)
+    return contents
+
+
+def fresh():
+    return cpbpe.Tokenizer.from_bytes(model)
+
+
+def packed(text):
+    shutil.rmtree("packed", ignore_errors=True)
+    cpbpe.pack(fresh(), corpus, "packed", threads=2, shard_size=2000, shuffle_seed=1)
+    return written("packed")
+
+
+def converted(text):
+    cpbpe.convert(sys.argv[1], "converted/", add_bos=True)
+    return written("converted")
+
+
+def edited(text):
+    edit = cpbpe.edit(fresh()).add(["zebra"]).truncate(650).from_corpus(corpus, 5)
+    return edit.tokenizer.to_bytes(), str(edit.report(corpus))
+
+
+def saved_counts(text):
+    cpbpe.WordCounts.build(corpus, threads=2).save("counts")
+    return dict(cpbpe.WordCounts.load("counts"))
+
+
+def loaded(path):
+    hints = {"pattern": "gpt2", "special_tokens": {}} if path.endswith(("tiktoken", "gpt2")) else {}
+    other = cpbpe.load(path, **hints)
+    return other.vocab_size, other.encode(unit), other.get_vocab()
+
+
 if "learn" in CALLS:
     words = counted(None)
+corpus = [f"{unit} {number}" for number in range(200)]
 calls = {
     "encode": tok.encode,
     "encode_array": tok.encode_array,
@@ -84,7 +132,31 @@ calls = {
     "many tokens": lambda text: tok.with_special_tokens(tokens).encode(tokens[-1], allowed_special="all"),
     "count words": counted,
     "learn": learned,
+    "train": lambda text: cpbpe.train(corpus, vocab_size=320, threads=2).model_bytes,
+    "train gpt4": lambda text: cpbpe.train(corpus, preset="gpt4", vocab_size=300, threads=2).model_bytes,
+    "word counts": saved_counts,
+    "pack": packed,
+    "convert": converted,
+    "edit": edited,
+    "lint": lambda text: str(fresh().lint(corpus)),
+    "inspect": lambda text: str(fresh().inspect()),
+    "diff": lambda text: cpbpe.diff(fresh(), changed, corpus).to_json(),
+    "compare": lambda text: str(cpbpe.compare({"a": fresh(), "b": changed}, {"c": corpus}, rounds=0)),
+    "show": lambda text: fresh().show(unit).html(),
+    "page": lambda text: static_page({"a": fresh()}, unit),
+    "truncate": lambda text: fresh().truncate(unit * 100, 500),
+    "split": lambda text: list(fresh().split(unit * 100, 50)),
+    "stream": lambda text: [*fresh().stream_encoder().push(unit * 100)],
+    "spec": lambda text: cpbpe.Tokenizer.from_spec(fresh().spec).to_bytes(),
+    "pieces": lambda text: fresh().get_vocab(),
 }
+for call in CALLS:
+    if call.startswith("load "):
+        calls[call] = lambda text, path=call.removeprefix("load "): loaded(path)
+    if call.startswith("read "):
+        calls[call] = lambda text, path=call.removeprefix("read "): [*Documents(Path(path)).texts()]
+if {"diff", "compare"} & {*CALLS}:
+    changed = cpbpe.edit(tok).add(["zebra"]).tokenizer
 nolimit = resource.RLIM_INFINITY
 
 
@@ -122,9 +194,13 @@ for call in CALLS:
 """
 
 
-def outcomes(model: Path, text: str, *calls: str, limits: list[float]) -> Iterator[tuple[str, list[str]]]:
+def outcomes(
+    model: Path, text: str, *calls: str, limits: list[float], **options: Any
+) -> Iterator[tuple[str, list[str]]]:
     """For each call what came of it under each limit."""
-    done = processes.run("-c", SCRIPT.replace("LIMITS", repr(limits)), model, text, *calls, env=ENVIRONMENT)
+    script = SCRIPT.replace("LIMITS", repr(limits))
+    options = {"env": ENVIRONMENT, "timeout": 100 + 5 * len(limits), **options}
+    done = processes.run("-c", script, model, text, *calls, **options)
     lines = done.stdout.decode().splitlines()
     assert done.returncode == 0, (lines, done.stderr.decode()[-2000:])
     for line in lines:
@@ -146,6 +222,16 @@ ENVIRONMENT = processes.environment(
     MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536", MALLOC_ARENA_MAX="1"
 )
 
+
+WORK = [
+    ("train", "train gpt4", "word counts", "pack"),
+    ("convert", "edit", "diff", "compare"),
+    ("lint", "inspect", "show", "page"),
+    ("truncate", "split", "stream", "spec", "pieces"),
+]
+
+KINDS = ("characters", "gpt2", "minbpe")
+"""Models, one or several of which can be written in every format: one of characters, two presets."""
 
 NEEDS_MUCH = {"normalize", "encode_array", "align", "decode_bytes", "decode_pieces"}
 """Calls whose buffers are not kept for the next one."""
@@ -201,3 +287,69 @@ def test_a_rule_that_makes_a_character_a_million() -> None:
     done = processes.run("-c", RULES, zoo.real_path(zoo.REAL[0]))
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     assert done.stdout.decode().count("there is not enough memory for this much text at once") == 6
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model in each format, and a corpus of each kind."""
+    folder = tmp_path_factory.mktemp("files")
+    texts = corpus.lines(400)
+    models = {preset: cpbpe.train(texts, preset=preset, vocab_size=600).tokenizer for preset in KINDS[1:]}
+    models["characters"] = cpbpe.Tokenizer.from_bytes(zoo.model("llama"))
+    for kind, tok in models.items():
+        (folder / kind).mkdir()
+        source = folder / kind / "model"
+        tok.save(source)
+        for name in FORMATS:
+            target = {"minbpe": "minbpe.model", "gpt2": "gpt2/"}.get(name, name)
+            with suppress(cpbpe.ConversionError):  # it is for models of another kind
+                cpbpe.convert(source, f"{folder}/{kind}/{target}", to=name)
+        cpbpe.convert(source, f"{folder}/{kind}/folder/")
+    (folder / "corpora").mkdir()
+    write_corpora(texts * 20, folder / "corpora")
+    return folder
+
+
+def write_corpora(texts: list[str], folder: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    records = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    (folder / "a.txt").write_text("\n".join(texts))
+    (folder / "a.jsonl").write_text(records)
+    (folder / "a.jsonl.gz").write_bytes(gzip.compress(records.encode()))
+    table = pyarrow.table({"text": texts})
+    pyarrow.parquet.write_table(table, folder / "a.parquet")
+    with pyarrow.ipc.new_stream(folder / "a.arrow", table.schema) as stream:
+        stream.write_table(table, max_chunksize=100)
+
+
+def few(most: float) -> list[float]:
+    """How many MiB more than before: more limits where there is little."""
+    count = budget.examples(8)
+    return [most * (number / count) ** 2 for number in range(count)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_of_every_format(files: Path, kind: str) -> None:
+    models = sorted(
+        set((files / kind).iterdir()) - {files / kind / "minbpe.vocab"}
+    )  # (which only people read)
+    check(files, kind, [f"load {path}" for path in models])
+
+
+@pytest.mark.slow
+def test_corpora(files: Path) -> None:
+    check(files, "characters", [f"read {path}" for path in sorted((files / "corpora").iterdir())])
+
+
+@pytest.mark.parametrize("calls", tiers.some(WORK, WORK[:1]), ids=" ".join)
+def test_work(calls: tuple[str, ...], files: Path) -> None:
+    check(files, "characters", list(calls))
+
+
+def check(files: Path, kind: str, calls: list[str]) -> None:
+    for call, found in outcomes(files / kind / "model", "short", *calls, limits=few(16), cwd=files):
+        print("FAULTS memory", call, {outcome: found.count(outcome) for outcome in set(found)})
+        assert set(found) <= {"MemoryError", "right"}, (call, found)

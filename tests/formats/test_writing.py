@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -186,6 +187,31 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no space"):
         write_all({str(old): b"new", str(tmp_path / "b"): fail})
     assert (os.listdir(tmp_path), old.read_bytes()) == (["a"], b"old")
+
+
+@pytest.mark.parametrize("moment", ["made", "written", "moved"])
+def test_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """Nothing is left, and a command can say which files were written."""
+
+    def interrupted(function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            function(*arguments, **options)
+            raise KeyboardInterrupt
+
+        return call
+
+    name = {"made": "open", "written": "chmod", "moved": "replace"}[moment]
+    monkeypatch.setattr(os, name, interrupted(getattr(os, name)))
+    (tmp_path / "a").write_bytes(b"old")
+    files: list[str] = []
+    token = writing.written.set(files)
+    with pytest.raises(KeyboardInterrupt):
+        write_all({str(tmp_path / "a"): b"new", str(tmp_path / "b"): b"new"})
+    writing.written.reset(token)
+    assert os.listdir(tmp_path) == ["a"]
+    is_moved = moment == "moved"
+    assert (tmp_path / "a").read_bytes() == (b"new" if is_moved else b"old")
+    assert files == ([str(tmp_path / "a")] if is_moved else [])
 
 
 def test_many_at_once(tmp_path: Path) -> None:

@@ -226,28 +226,6 @@ def large(number: int = 60_000) -> None:
     Path("large.txt").write_text("\n".join(rng.choice(TEXTS) for _ in range(number)))
 
 
-LIMITED = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-from cpbpe.cli import main
-sys.exit(main(sys.argv[2:]))
-"""
-
-
-def test_full_disk() -> None:
-    """No more than a number of bytes in a file: what is whole is kept, and the next run goes on."""
-    large()
-    command = ("pack", "my.model", "large.txt", "--out", "out", "--to", "datatrove", "-q")
-    done = processes.run("-c", LIMITED, "200000", *command, cwd=Path.cwd())
-    assert done.returncode == 1
-    assert b"File too large" in done.stderr
-    assert b"Traceback" not in done.stderr
-    assert processes.run("-m", "cpbpe", *command, cwd=Path.cwd()).returncode == 0
-    assert main(["pack", "my.model", "large.txt", "--out", "other", "--to", "datatrove", "-q"]) == 0
-    for path in Path("other").rglob("*.*"):
-        assert Path("out", path.relative_to("other")).read_bytes() == path.read_bytes()
-
-
 SLOW = """
 import sys, time
 from cpbpe.corpus import files

@@ -22,6 +22,7 @@ from cpbpe.model.formats.minbpe import (
     vocab_lines,
     vocab_of,
 )
+from cpbpe.model.writing import write_all
 from cpbpe.reference import merging as reference
 from cpbpe.reference.byte_level import encoding as byte_level
 from cpbpe.reference.byte_level.patterns import compiled
@@ -141,10 +142,9 @@ def recover_merges(mergeable_ranks: Mapping[bytes, int]) -> dict[Pair, int]:
     return {(mergeable_ranks[left], mergeable_ranks[right]): rank for (left, right), rank in merges.items()}
 
 
-def _write(path: str, lines: Iterable[str]) -> None:
-    """Write lines in UTF-8."""
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
+def _write(files: Mapping[str, Iterable[str]]) -> None:
+    """Write files of lines in UTF-8."""
+    write_all({path: "".join(f"{line}\n" for line in lines).encode() for path, lines in files.items()})
 
 
 # --- The tokenizers -------------------------------------------------------------------------------
@@ -196,8 +196,7 @@ class Tokenizer:
         """
         lines = model_lines(Model(self.pattern, self.special_tokens, self.merges))
         prefix = os.fspath(file_prefix)
-        _write(f"{prefix}.model", lines)
-        _write(f"{prefix}.vocab", vocab_lines(self.vocab, self.merges))
+        _write({f"{prefix}.model": lines, f"{prefix}.vocab": vocab_lines(self.vocab, self.merges)})
 
     def load(self, model_file: str | os.PathLike[str]) -> None:
         """Read what `save` has written: the file that ends in `.model`."""
@@ -382,7 +381,7 @@ class GPT4Tokenizer(RegexTokenizer):
     def save_vocab(self, vocab_file: str | os.PathLike[str]) -> None:
         """Write the pieces as `.vocab` files show them."""
         vocab = {idx: piece.translate(self._to_bytes) for idx, piece in self.vocab.items()}
-        _write(os.fspath(vocab_file), vocab_lines(vocab, self.merges))
+        _write({os.fspath(vocab_file): vocab_lines(vocab, self.merges)})
 
 
 def _published_ranks() -> dict[bytes, int]:

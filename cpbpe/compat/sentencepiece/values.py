@@ -285,11 +285,7 @@ def read_file(name: str | bytes) -> bytes:
 
 def is_message(data: bytes) -> bool:
     """Whether data can be parsed as a model file, valid or not."""
-    try:
-        model_file.messages().ModelProto.FromString(data)
-    except model_file.decode_error():
-        return False
-    return True
+    return model_file.is_parsed(model_file.messages().ModelProto(), data)
 
 
 @cache

@@ -99,7 +99,8 @@ def dump_tiktoken_bpe(bpe_ranks: Mapping[bytes, int], tiktoken_bpe_file: str) ->
     """Write ranks as a `.tiktoken` file."""
     with importing:
         from cpbpe.model.formats.tiktoken import write_ranks
-    Path(tiktoken_bpe_file).write_bytes(write_ranks(bpe_ranks))
+        from cpbpe.model.writing import write_all
+    write_all({os.fspath(tiktoken_bpe_file): write_ranks(bpe_ranks)})
 
 
 def data_gym_to_mergeable_bpe_ranks(

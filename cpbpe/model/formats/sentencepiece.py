@@ -49,6 +49,17 @@ def messages() -> Any:
     return model_pb2
 
 
+def is_parsed(message: Any, data: bytes) -> bool:
+    """Read a message from bytes; whether they are such a message."""
+    try:
+        message.ParseFromString(data)
+    except decode_error():
+        # protobuf says the same if it has no memory for it; this then raises a MemoryError.
+        bytearray(len(data) * 8 + (1 << 22))
+        return False
+    return True
+
+
 @cache
 def decode_error() -> type[Exception]:
     """Return the exception that protobuf raises for bytes that are not a message."""
@@ -127,15 +138,17 @@ def _byte_level_fields(proto: model_pb2.ModelProto) -> dict[str, Any]:
     if not proto.HasExtension(extension):
         return {}
     message = messages().ByteLevel()
+    damaged = ModelError(
+        "the file says that its model is byte-level, but the field that says how (41703) is damaged; copy "
+        "the file again"
+    )
+    if not is_parsed(message, proto.Extensions[extension]):
+        raise damaged
     try:
-        message.ParseFromString(proto.Extensions[extension])
         pattern, name = message.pattern.decode(), message.name.decode()
         then = tuple(other.decode() for other in message.then)
-    except (decode_error(), UnicodeDecodeError) as error:
-        raise ModelError(
-            "the file says that its model is byte-level, but the field that says how (41703) is damaged; "
-            "copy the file again"
-        ) from error
+    except UnicodeDecodeError as error:
+        raise damaged from error
     splitter = SplitSpec(pattern, name, then) if pattern else None
     return {"alphabet": "bytes", "splitter": splitter, "whole": message.whole}
 
@@ -147,11 +160,7 @@ def _added_token(data: bytes) -> tuple[bytes, int]:
     uses the tokens refuses it.
     """
     token = messages().AddedToken()
-    try:
-        token.ParseFromString(data)
-    except decode_error():
-        return b"", 0
-    return token.text, token.id
+    return (token.text, token.id) if is_parsed(token, data) else (b"", 0)
 
 
 def _settings(proto: model_pb2.ModelProto) -> Settings:
@@ -199,11 +208,7 @@ def _parse(data: bytes) -> model_pb2.ModelProto:
     if not data:
         raise ModelError("not a SentencePiece model: the data is empty (0 bytes)")
     proto: model_pb2.ModelProto = messages().ModelProto()
-    parsed = True
-    try:
-        proto.ParseFromString(data)
-    except decode_error():
-        parsed = False
+    parsed = is_parsed(proto, data)
     if parsed and proto.pieces:
         return proto
     problem = describe(data)
