@@ -6,6 +6,7 @@
     .ci/fuzz.py --address --seconds 600  # with AddressSanitizer, which needs a nightly Rust
     .ci/fuzz.py --coverage               # how much of each room of the core the corpora reach
     .ci/fuzz.py --keep                   # puts few small inputs that reach all of that into the repository
+    .ci/fuzz.py --record FILE ...        # also writes records for tests.support.evidence
 
 The core's targets are in core/fuzz, one function each. All they need is libFuzzer, which comes with the crate
 libfuzzer-sys, and a C++ compiler. (cargo fuzz runs them, too.) Those of what is written in Python are in
@@ -110,17 +111,24 @@ def fuzzed(programs: Path, target: str, seconds: float) -> tuple[str, int, float
     return target, int(tried[1]) if tried else 0, time.monotonic() - begun, problem
 
 
-def fuzz(programs: Path, targets: list[str], seconds: float, jobs: int) -> bool:
-    """Run the targets, `jobs` at a time, and say what came out. Whether no law was broken."""
+Records = list[dict[str, object]]
+"""Lines for docs/evidence.jsonl: tests/support/evidence.py says what they hold."""
+
+
+def fuzz(programs: Path, targets: list[str], seconds: float, jobs: int) -> tuple[bool, Records]:
+    """Run the targets, `jobs` at a time, and say what came out. Whether no law was broken; and records."""
     each = seconds * jobs / len(targets)
     total = 0
     broken = []
+    records: Records = []
     with ThreadPoolExecutor(jobs) as pool:
         for target, tried, took, problem in pool.map(lambda name: fuzzed(programs, name, each), targets):
             print(
                 f"{target:12} {tried:13,} inputs in {took:6.0f} s{'   BROKEN' if problem else ''}", flush=True
             )
             total += tried
+            about: dict[str, object] = {"target": target, "inputs": tried, "seconds": round(took, 1)}
+            records.append({"kind": "fuzzing", **about, "found": int(bool(problem))})
             if problem:
                 broken.append(f"--- {target} ---\n{problem}")
     print(f"{'':12} {total:13,} inputs, {len(broken)} targets that found something")
@@ -128,7 +136,7 @@ def fuzz(programs: Path, targets: list[str], seconds: float, jobs: int) -> bool:
         print(problem)
     if broken:
         print(f"The inputs are in {CRASHES.relative_to(ROOT)}: put each into the corpus when it is mended.")
-    return not broken
+    return not broken, records
 
 
 def keep(programs: Path, targets: list[str]) -> None:
@@ -156,7 +164,7 @@ def keep(programs: Path, targets: list[str]) -> None:
         print(f"{target:12} {len(lines)} of {len(inputs)} inputs")
 
 
-def coverage(programs: Path, targets: list[str]) -> None:
+def coverage(programs: Path, targets: list[str]) -> Records:
     """How many lines of each room the corpora reach."""
     rust = Path(output("rustc", "--print", "sysroot").strip())
     found = [path.parent for path in rust.glob("lib/rustlib/*/bin/llvm-profdata")]
@@ -185,6 +193,10 @@ def coverage(programs: Path, targets: list[str]) -> None:
                 rooms[name][1] += lines["count"]
     for room, (reached, lines) in sorted(rooms.items(), key=lambda one: (one[0] == "all", one[0])):
         print(f"{room:10} {reached:6,} of {lines:6,} lines  {reached / lines:6.1%}")
+    return [
+        {"kind": "coverage", "room": room, "lines": lines, "reached": reached}
+        for room, (reached, lines) in sorted(rooms.items())
+    ]
 
 
 def main() -> int:
@@ -196,6 +208,7 @@ def main() -> int:
     add("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all if none is named")
     add("--seconds", type=float, default=120, help="for all targets together (default: 120)")
     add("--jobs", type=int, default=2, help="how many targets run at the same time (default: 2)")
+    add("--record", type=Path, help="append records of what was done to this file")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--address", action="store_true", help="with AddressSanitizer")
     how.add_argument("--coverage", action="store_true", help="instead: how much of the core is reached")
@@ -208,13 +221,22 @@ def main() -> int:
         targets = [name for name in targets if name in RUST]
     kind = "address" if options.address else "coverage" if options.coverage else "fuzz"
     programs = built(kind) if {*targets} & {*RUST} else FUZZ
+    is_fine, records = True, []
     if options.coverage:
-        coverage(programs, targets)
+        records = coverage(programs, targets)
     elif options.keep:
         keep(programs, targets)
     else:
-        return 0 if fuzz(programs, targets, options.seconds, options.jobs) else 1
-    return 0
+        is_fine, records = fuzz(programs, targets, options.seconds, options.jobs)
+    if options.record is not None:
+        words = [*(["--address"] if options.address else []), *(["--coverage"] if options.coverage else [])]
+        words += [] if options.coverage else [f"--seconds {options.seconds:.0f}"]
+        note = {"note": "with AddressSanitizer"} if options.address else {}
+        with options.record.open("a", encoding="utf-8") as file:
+            for record in records:
+                command = " ".join([".ci/fuzz.py", *words, *options.targets])
+                file.write(json.dumps({**record, **note, "command": command}) + "\n")
+    return 0 if is_fine else 1
 
 
 if __name__ == "__main__":
