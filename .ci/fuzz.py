@@ -164,6 +164,30 @@ def keep(programs: Path, targets: list[str]) -> None:
         print(f"{target:12} {len(lines)} of {len(inputs)} inputs")
 
 
+def unsafe(tools: Path, programs: Path, targets: list[str]) -> None:
+    """Which targets reach each place with `unsafe`: the first line in it that is compiled."""
+    reached: dict[Path, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for target in targets:
+        data = WORK / f"{target}.profdata"
+        output(tools / "llvm-profdata", "merge", "-o", data, WORK / f"{target}.profraw")
+        lines = output(
+            tools / "llvm-cov", "export", "--format=lcov", f"--instr-profile={data}", programs / target
+        )
+        for line in lines.splitlines():
+            if line.startswith("SF:"):
+                path = Path(os.path.normpath(line[3:]))
+            elif line.startswith("DA:"):
+                at, count = map(int, line[3:].split(",")[:2])
+                reached[path][at] += [target] if count else []
+    for path in sorted((ROOT / "core" / "cpbpe" / "src").rglob("*.rs")):
+        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(r"\bunsafe \{|\bunsafe fn", text.partition("//")[0]):
+                compiled = next((at for at in range(number, number + 9) if at in reached[path]), None)
+                by = reached[path][compiled] if compiled else ["not compiled here"]
+                name = path.relative_to(ROOT / "core" / "cpbpe" / "src")
+                print(f"{name}:{number:<6} {' '.join(by) or 'BY NONE'}")
+
+
 def coverage(programs: Path, targets: list[str]) -> Records:
     """How many lines of each room the corpora reach."""
     rust = Path(output("rustc", "--print", "sysroot").strip())
@@ -193,6 +217,7 @@ def coverage(programs: Path, targets: list[str]) -> Records:
                 rooms[name][1] += lines["count"]
     for room, (reached, lines) in sorted(rooms.items(), key=lambda one: (one[0] == "all", one[0])):
         print(f"{room:10} {reached:6,} of {lines:6,} lines  {reached / lines:6.1%}")
+    unsafe(tools, programs, targets)
     return [
         {"kind": "coverage", "room": room, "lines": lines, "reached": reached}
         for room, (reached, lines) in sorted(rooms.items())

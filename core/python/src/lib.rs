@@ -1,8 +1,7 @@
 //! The border to Python: the classes, each in a file of its own, and the allocator. Only str, bytes, lists
 //! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
 //!
-//! `unsafe` code makes and reads Python's objects (`values.rs`, and `items.rs` for lists of ints) and arrays
-//! (`arrays.rs`, `room.rs`, `lines.rs`).
+//! `docs/unsafe.md` lists all `unsafe` code.
 
 mod arrays;
 mod columns;
