@@ -50,7 +50,7 @@ pub use encode::{
 pub use error::{Error, Halt};
 pub use lines::{decimal, read_ids, LineWriter, ReadIds};
 #[doc(hidden)]
-pub use machine::use_vectors;
+pub use machine::{use_at_most, Instructions};
 pub use merge::Dropout;
 pub use split::{Batch, Chunks, Splitter};
 pub use text::finder::Finder;

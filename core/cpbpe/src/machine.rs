@@ -1,9 +1,10 @@
 //! The steps of encoding for which some machines have instructions of their own.
 //!
 //! `Plain` works on every machine. `Vector` is for x86-64 with AVX-512 (VBMI and VBMI2), and handles the 64 bytes of a
-//! block, or of a line of the cache, at once. Both work on plain tables and know nothing of models.
+//! block, or of a line of the cache, at once. `Half` is for x86-64 with AVX2, and handles 32 bytes at once where that
+//! takes less time. All work on plain tables and know nothing of models.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// How many bytes are cut together.
 pub const BLOCK: usize = 64;
@@ -35,13 +36,43 @@ pub struct CharacterTable<'a> {
     pub id_bits: u32,
 }
 
-/// Whether models that are loaded from now on use `Plain` everywhere.
-static PLAIN: AtomicBool = AtomicBool::new(false);
+/// The instructions of a machine that are used; each row includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Instructions {
+    /// Those that every machine of this kind has.
+    Plain,
+    /// AVX2, BMI1, BMI2, POPCNT and LZCNT.
+    Avx2,
+    /// AVX-512 with VBMI and VBMI2.
+    Avx512,
+}
 
-/// Choose `Plain` for models that are loaded from now on, or let the machine decide. This is for tests, which compare
-/// the two.
-pub fn use_vectors(yes: bool) {
-    PLAIN.store(!yes, Ordering::Relaxed);
+impl Instructions {
+    /// All of them.
+    pub const ALL: [Instructions; 3] = [Instructions::Plain, Instructions::Avx2, Instructions::Avx512];
+}
+
+/// The most that models may use that are loaded from now on, as a number; `UNKNOWN` before the first one.
+static MOST: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = u8::MAX;
+
+/// Choose what models that are loaded from now on use, if the machine has it. This is for tests, which compare the
+/// implementations. (For everything else the variable `CPBPE_MACHINE` chooses: plain, avx2 or avx512.)
+pub fn use_at_most(instructions: Instructions) {
+    MOST.store(instructions as u8, Ordering::Relaxed);
+}
+
+/// Whether these instructions may be used.
+#[cfg(target_arch = "x86_64")]
+fn may_use(instructions: Instructions) -> bool {
+    if MOST.load(Ordering::Relaxed) == UNKNOWN {
+        use_at_most(match std::env::var("CPBPE_MACHINE").as_deref() {
+            Ok("plain") => Instructions::Plain,
+            Ok("avx2") => Instructions::Avx2,
+            _ => Instructions::Avx512,
+        });
+    }
+    instructions as u8 <= MOST.load(Ordering::Relaxed)
 }
 
 /// An x86-64 machine with AVX-512. A `Vector` is proof that the machine has these instructions, because only `detect`
@@ -50,16 +81,26 @@ pub fn use_vectors(yes: bool) {
 #[derive(Clone, Copy)]
 pub struct Vector(());
 
+/// The same with AVX2, and with instructions that count and find bits.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub struct Half(());
+
 /// No other machine has these instructions.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy)]
 pub enum Vector {}
 
+/// No other machine has these instructions.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+pub enum Half {}
+
 impl Vector {
     /// `None` if this machine does not have the instructions, or should not use them.
     pub fn detect() -> Option<Vector> {
         #[cfg(target_arch = "x86_64")]
-        if !PLAIN.load(Ordering::Relaxed)
+        if may_use(Instructions::Avx512)
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi")
@@ -72,6 +113,41 @@ impl Vector {
             return Some(Vector(()));
         }
         None
+    }
+}
+
+impl Half {
+    /// `None` if this machine does not have the instructions, or should not use them.
+    pub fn detect() -> Option<Half> {
+        #[cfg(target_arch = "x86_64")]
+        if may_use(Instructions::Avx2)
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("lzcnt")
+        {
+            return Some(Half(()));
+        }
+        None
+    }
+}
+
+/// The best implementation for this machine.
+#[derive(Clone, Copy)]
+pub enum Best {
+    Plain,
+    Half(Half),
+    Vector(Vector),
+}
+
+impl Best {
+    /// Ask the machine. Without `vectors`, at most `Half` is chosen.
+    pub fn detect(vectors: bool) -> Best {
+        if let Some(vector) = Vector::detect().filter(|_| vectors) {
+            return Best::Vector(vector);
+        }
+        Half::detect().map_or(Best::Plain, Best::Half)
     }
 }
 
@@ -226,6 +302,133 @@ impl Machine for Plain {
             from = end;
         }
         [CHUNKS, count]
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub mod half {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    /// Both halves of a block.
+    pub type Halves = [__m256i; 2];
+
+    impl Half {
+        // (Both halves are written out: a closure that is called by a function of arrays is not compiled for this machine.)
+
+        /// Read 64 bytes.
+        #[inline(always)]
+        pub fn load(self, bytes: &[u8; BLOCK]) -> Halves {
+            let (low, high) = bytes.split_at(BLOCK / 2);
+            // SAFETY: both can be read, and the machine has the instruction because there is a `Half`. (The same holds
+            // below.)
+            unsafe { [_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast())] }
+        }
+
+        /// The highest bits of 64 bytes.
+        #[inline(always)]
+        pub fn highest(self, [low, high]: Halves) -> u64 {
+            // SAFETY: see `load`.
+            let (low, high) = unsafe { (_mm256_movemask_epi8(low) as u32, _mm256_movemask_epi8(high) as u32) };
+            u64::from(low) | u64::from(high) << (BLOCK / 2)
+        }
+
+        /// Which of 64 bytes are above a number, all of them read as signed numbers, as bits.
+        #[inline(always)]
+        fn above(self, [low, high]: Halves, number: i8) -> u64 {
+            // SAFETY: see `load`.
+            unsafe {
+                let number = _mm256_set1_epi8(number);
+                self.highest([_mm256_cmpgt_epi8(low, number), _mm256_cmpgt_epi8(high, number)])
+            }
+        }
+
+        /// Which of 64 bytes have any of these bits, as bits.
+        #[inline(always)]
+        pub fn have(self, [low, high]: Halves, bits: u8) -> u64 {
+            // SAFETY: see `load`.
+            unsafe {
+                let (bits, zero) = (_mm256_set1_epi8(bits as i8), _mm256_setzero_si256());
+                let (low, high) = (_mm256_and_si256(low, bits), _mm256_and_si256(high, bits));
+                !self.highest([_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero)])
+            }
+        }
+
+        /// The bytes that a table has at 64 places, all of which are below 128.
+        #[inline(always)]
+        pub fn in_table(self, table: &[u8; 2 * BLOCK], [low, high]: Halves) -> Halves {
+            // SAFETY: 16 bytes at a time are read; see `load`.
+            unsafe {
+                let mut found = [_mm256_setzero_si256(); 2];
+                for (part, table) in (0u8..).zip(table.chunks_exact(16)) {
+                    // A place that is not in this part of the table gets an index whose highest bit is set, which means 0.
+                    let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+                    let (first, top) = (_mm256_set1_epi8((part << 4) as i8), _mm256_set1_epi8(0x70));
+                    let (low, high) = (_mm256_xor_si256(low, first), _mm256_xor_si256(high, first));
+                    let (low, high) = (_mm256_adds_epu8(low, top), _mm256_adds_epu8(high, top));
+                    found[0] = _mm256_or_si256(found[0], _mm256_shuffle_epi8(table, low));
+                    found[1] = _mm256_or_si256(found[1], _mm256_shuffle_epi8(table, high));
+                }
+                found
+            }
+        }
+    }
+
+    impl Machine for Half {
+        #[inline(always)]
+        fn vector(self) -> Option<Vector> {
+            None
+        }
+
+        #[inline(always)]
+        fn cuts(self, pairs: &PairTable, classes: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64 {
+            Plain.cuts(pairs, classes, block, before)
+        }
+
+        #[inline(always)]
+        fn long(self, block: &[u8; BLOCK]) -> u64 {
+            // Read as signed numbers, bytes from 0xE0 on are those from -32 to -1, and ASCII is not negative.
+            let halves = self.load(block);
+            self.highest(halves) & self.above(halves, 0xDFu8 as i8)
+        }
+
+        #[inline(always)]
+        fn count_others(self, block: &[u8; BLOCK]) -> u32 {
+            self.highest(self.load(block)).count_ones()
+        }
+
+        #[inline(always)]
+        fn marked(self, table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
+            Plain.marked(table, block)
+        }
+
+        #[inline(always)]
+        fn is_ascii(self, block: &[u8; BLOCK]) -> bool {
+            self.highest(self.load(block)) == 0
+        }
+
+        #[inline(always)]
+        fn places(self, bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
+            Plain.places(bits, offset, to);
+        }
+
+        #[inline(always)]
+        fn look(self, line: &[u64; LINE], key: [u64; 2]) -> Option<u64> {
+            Plain.look(line, key)
+        }
+
+        #[inline(always)]
+        fn words(
+            self,
+            ends: &[u32; CHUNKS],
+            from: u32,
+            base: u32,
+            longest: u32,
+            to: [&mut [u32; CHUNKS]; 2],
+        ) -> [usize; 2] {
+            Plain.words(ends, from, base, longest, to)
+        }
     }
 }
 

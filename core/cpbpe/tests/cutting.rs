@@ -4,7 +4,7 @@ mod chance;
 mod file;
 
 use cpbpe::watch::NO_CHECK;
-use cpbpe::Engine;
+use cpbpe::{Engine, Instructions};
 
 use chance::Chance;
 use file::{bytes, encoded, piece, settings};
@@ -15,7 +15,7 @@ use file::{bytes, encoded, piece, settings};
 fn one_way_of_cutting_follows_the_other() {
     let mut chance = Chance::new(7);
     for round in 0..60 {
-        cpbpe::use_vectors(round % 2 == 0);
+        cpbpe::use_at_most(Instructions::ALL[round % 3]);
         let mut file = Vec::new();
         piece(&mut file, b"<unk>", 0.0, 2);
         let byte_fallback = round % 8 > 5;
@@ -55,7 +55,7 @@ fn one_way_of_cutting_follows_the_other() {
             assert_eq!(count, Ok(encoded(&engine, text).len()));
         }
     }
-    cpbpe::use_vectors(true);
+    cpbpe::use_at_most(Instructions::Avx512);
 }
 
 /// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up

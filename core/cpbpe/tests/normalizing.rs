@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cpbpe::train::{CountSpec, Counter, PieceLimits};
 use cpbpe::watch::{Monitor, NO_CHECK};
-use cpbpe::{use_vectors, NormalizerOptions, Scratch};
+use cpbpe::{use_at_most, Instructions, NormalizerOptions, Scratch};
 
 use chance::Chance;
 use laws::{assert_same, normalized_in_every_way};
@@ -24,7 +24,7 @@ fn by_places_as_by_characters() {
     let mut chance = Chance::new(0x0F1E_2D3C_4B5A_6978 ^ seconds);
     let mut round = 0;
     while Instant::now() < end {
-        use_vectors(chance.below(4) > 0);
+        use_at_most(Instructions::ALL[chance.below(3)]);
         let engine = engine(&mut chance);
         for number in 0..12 {
             let long = round % 16 == 0 && number == 0; // enough for several threads

@@ -52,7 +52,7 @@ fn fast_is_slow() {
     while Instant::now() < end {
         let file = file::random(&mut chance);
         // With the machine's own instructions, and without them.
-        cpbpe::use_vectors(rounds % 2 == 0);
+        cpbpe::use_at_most(cpbpe::Instructions::ALL[(rounds % 3) as usize]);
         let Ok(engine) = Engine::from_model(&file) else { panic!("round {rounds}: not a model") };
         columns_come_back(&engine, &file);
         let texts: Vec<Vec<u8>> = (0..12).map(|_| text(&mut chance)).collect();

@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{
-    decimal, read_ids, use_vectors, AlignOptions, Batch, Columns, Dropout, Engine, Finder, Form, LineWriter,
+    decimal, read_ids, use_at_most, AlignOptions, Batch, Columns, Dropout, Engine, Finder, Form, Instructions, LineWriter,
     NormalizerOptions, Splitter,
 };
 
@@ -90,7 +90,7 @@ pub fn file(data: &[u8]) {
 pub fn vocabulary(data: &[u8]) {
     let (choices, text) = parts(data);
     let mut chance = Chance::of(choices);
-    use_vectors(chance.below(2) == 0);
+    use_at_most(Instructions::ALL[chance.below(3)]);
     let file = file::random(&mut chance);
     let engine = Engine::from_model(&file).unwrap();
     columns_come_back(&engine, &file);
@@ -128,7 +128,7 @@ pub fn columns(data: &[u8]) {
 pub fn normalize(data: &[u8]) {
     let (choices, text) = parts(data);
     let mut chance = Chance::of(choices);
-    use_vectors(chance.below(2) == 0);
+    use_at_most(Instructions::ALL[chance.below(3)]);
     let engine = rules::engine(&mut chance);
     ask(&engine, text, &mut chance);
 }
@@ -193,7 +193,7 @@ fn with_model(data: &[u8], work: impl FnOnce(&Made, &[u8])) {
 pub fn text(data: &[u8]) {
     with_model(data, |Made { engine, literal }, rest| {
         let Some((&choice, text)) = rest.split_first() else { return };
-        use_vectors(data[0] < 128);
+        use_at_most(Instructions::ALL[usize::from(data[0] % 3)]);
         let choice = usize::from(choice);
         ask_one(engine, literal, choice % LAWS, text, &mut Chance::of(&[(choice / LAWS) as u8]));
     });
@@ -271,7 +271,7 @@ pub fn pattern(data: &[u8]) {
     }
     let Some((&first, text)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(text);
-    use_vectors(first < 128);
+    use_at_most(Instructions::ALL[usize::from(first % 3)]);
     SPLITTERS.with(|splitters| {
         let [scanner, regex] = &splitters[usize::from(first) % splitters.len()];
         let found = chunks(scanner, &text);

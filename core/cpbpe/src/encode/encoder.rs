@@ -17,7 +17,9 @@ use crate::cut::words::{is_cut, Cutter, Words, FIRST};
 use crate::cut::{by_pattern, words, WordBatch};
 use crate::encode::output::{IdSink, Output};
 use crate::error::Halt;
-use crate::machine::{Machine, Plain, Vector, BLOCK};
+use crate::machine::{Best, Machine, Plain, BLOCK};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::{Half, Vector};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, merge_pattern_chunk, Choices};
 use crate::split;
@@ -135,8 +137,8 @@ trait WordSource: Sized {
     /// `check` is called once in this many batches. They take at most a millisecond, even if the cache has none of
     /// their words.
     const CHECK_BATCHES: usize;
-    /// The vector instructions, if they are to be used.
-    fn vector(&self) -> Option<Vector>;
+    /// The machine that is used.
+    fn best(&self) -> Best;
     /// How many bytes the text has.
     fn length(&self) -> usize;
     /// Find the words of the next batch; false if there are no more.
@@ -168,14 +170,21 @@ struct Encoder<'a, S, O> {
 impl<S: WordSource, O: Output> Encoder<'_, S, O> {
     /// Encode the text of the source.
     fn run(&mut self, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
-        if let Some(vector) = self.source.vector() {
-            // SAFETY: the machine has the instructions, because there is a `Vector`.
+        match self.source.best() {
+            // SAFETY: the machine has the instructions, because there is a `Vector` or a `Half`.
             #[cfg(target_arch = "x86_64")]
-            return unsafe { self.run_vector(vector, text, pending) };
-            #[cfg(not(target_arch = "x86_64"))]
-            match vector {}
+            Best::Vector(vector) => unsafe { self.run_vector(vector, text, pending) },
+            #[cfg(target_arch = "x86_64")]
+            Best::Half(half) => unsafe { self.run_half(half, text, pending) },
+            _ => self.run_on(Plain, text, pending),
         }
-        self.run_on(Plain, text, pending)
+    }
+
+    /// `run` on a machine with these instructions.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn run_half(&mut self, half: Half, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
+        self.run_on(half, text, pending)
     }
 
     /// `run` on a machine with these instructions.
@@ -283,8 +292,8 @@ impl WordSource for Cutter<'_> {
     type Words = Words;
     const CHECK_BATCHES: usize = 1 << 6;
 
-    fn vector(&self) -> Option<Vector> {
-        self.joinable.vector
+    fn best(&self) -> Best {
+        self.joinable.best
     }
 
     fn length(&self) -> usize {
@@ -416,8 +425,8 @@ impl WordSource for PatternCutter<'_> {
     type Words = PatternWords;
     const CHECK_BATCHES: usize = 1 << 4;
 
-    fn vector(&self) -> Option<Vector> {
-        self.byte_level.vector
+    fn best(&self) -> Best {
+        self.byte_level.best
     }
 
     fn length(&self) -> usize {

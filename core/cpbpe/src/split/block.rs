@@ -1,6 +1,6 @@
 //! The classes of the characters in 64 bytes, as bits: bit i is character i, not byte i.
 //!
-//! There is one implementation for every machine, and another one with vector instructions.
+//! There is one implementation for every machine, and two with vector instructions.
 
 use regex_syntax::hir::{Class, HirKind};
 
@@ -63,6 +63,15 @@ impl Read for Plain {
             }
             return PlainBlock { flags, places, count: BLOCK };
         }
+        self.others(classes, bytes)
+    }
+}
+
+impl Plain {
+    /// Read a block that is not all ASCII.
+    #[inline(always)]
+    fn others(self, classes: &Classes, bytes: &Bytes) -> PlainBlock {
+        let (mut flags, mut places) = ([0; BLOCK], [0; BLOCK]);
         let (mut at, mut count) = (0, 0);
         while at < BLOCK {
             let (code, length) = decode(bytes, at);
@@ -112,6 +121,84 @@ impl Block for PlainBlock {
             characters &= characters - 1;
         }
         count
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod half {
+    use super::*;
+    use crate::machine::half::Halves;
+    use crate::machine::Half;
+
+    /// The characters of a block, with AVX2. (Making one takes a `Half`, so the machine has it.)
+    pub struct HalfBlock {
+        half: Half,
+        /// The class of each character, followed by zeros.
+        flags: Halves,
+        /// The characters, unless all are ASCII.
+        others: Option<PlainBlock>,
+    }
+
+    impl Read for Half {
+        type Block = HalfBlock;
+
+        #[inline(always)]
+        fn read(self, classes: &Classes, bytes: &Bytes) -> HalfBlock {
+            let Some(block) = bytes.first_chunk() else { unreachable!("`bytes` is longer than a block") };
+            let halves = self.load(block);
+            if self.highest(halves) == 0 {
+                return HalfBlock { half: self, flags: self.in_table(&classes.ascii, halves), others: None };
+            }
+            let others = Plain.others(classes, bytes);
+            HalfBlock { half: self, flags: self.load(&others.flags), others: Some(others) }
+        }
+    }
+
+    impl Block for HalfBlock {
+        #[inline(always)]
+        fn count(&self) -> usize {
+            self.others.as_ref().map_or(BLOCK, |others| others.count)
+        }
+
+        #[inline(always)]
+        fn any(&self, flags: Flags) -> u64 {
+            self.half.have(self.flags, flags)
+        }
+
+        #[inline(always)]
+        fn place(&self, character: usize) -> usize {
+            match &self.others {
+                Some(others) => others.place(character),
+                None => character,
+            }
+        }
+
+        #[inline(always)]
+        fn before(&self, byte: usize) -> usize {
+            match &self.others {
+                Some(others) => others.before(byte),
+                None => byte,
+            }
+        }
+
+        #[inline(always)]
+        fn append(&self, mut characters: u64, base: u32, to: &mut [u32]) -> usize {
+            if let Some(others) = &self.others {
+                return others.append(characters, base, to);
+            }
+            let count = characters.count_ones() as usize;
+            // (As in `Machine::places`, a few more are written than needed.)
+            for four in to[..BLOCK].chunks_exact_mut(4) {
+                if characters == 0 {
+                    break;
+                }
+                for end in four {
+                    *end = base.wrapping_add(characters.trailing_zeros());
+                    characters &= characters.wrapping_sub(1);
+                }
+            }
+            count
+        }
     }
 }
 

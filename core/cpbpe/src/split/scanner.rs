@@ -1,7 +1,9 @@
 //! The chunks of a text, block by block.
 
 use crate::error::Error;
-use crate::machine::{Plain, Vector, BLOCK, MORE};
+use crate::machine::{Best, Plain, BLOCK, MORE};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::{Half, Vector};
 use crate::split::block::{Block, Bytes, Classes, Read, BLANK, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 use crate::split::rules::{
     chunk_end, contraction, Cl100k, Contractions, Gpt2, Llama3, Nanochat, O200k, Qwen2, Qwen35, Rules, Tekken, Words,
@@ -29,13 +31,13 @@ impl Default for Ends {
 pub struct Scanner {
     scans: Scans,
     pub classes: Classes,
-    /// The vector instructions, if the machine has them.
-    vector: Option<Vector>,
+    /// The machine.
+    best: Best,
 }
 
 impl Scanner {
     pub fn new(scans: Scans) -> Result<Scanner, Error> {
-        Ok(Scanner { scans, classes: Classes::new()?, vector: Vector::detect() })
+        Ok(Scanner { scans, classes: Classes::new()?, best: Best::detect(true) })
     }
 
     /// Find the ends of the chunks of the next batch, which begins where a chunk does. Returns where the batch ends. If
@@ -45,15 +47,22 @@ impl Scanner {
     }
 
     fn scan_by<R: Rules>(&self, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
-        if let Some(vector) = self.vector {
-            // SAFETY: the machine has the instructions, because there is a `Vector`.
+        match self.best {
+            // SAFETY: the machine has the instructions, because there is a `Vector` or a `Half`.
             #[cfg(target_arch = "x86_64")]
-            return unsafe { scan_vector::<R>(vector, &self.classes, text, begin, ends) };
-            #[cfg(not(target_arch = "x86_64"))]
-            match vector {}
+            Best::Vector(vector) => unsafe { scan_vector::<R>(vector, &self.classes, text, begin, ends) },
+            #[cfg(target_arch = "x86_64")]
+            Best::Half(half) => unsafe { scan_half::<R>(half, &self.classes, text, begin, ends) },
+            _ => scan::<R>(Plain, &self.classes, text, begin, ends),
         }
-        scan::<R>(Plain, &self.classes, text, begin, ends)
     }
+}
+
+/// `scan` on a machine with these instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+fn scan_half<R: Rules>(half: Half, classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
+    scan::<R>(half, classes, text, begin, ends)
 }
 
 /// `scan` on a machine with these instructions.

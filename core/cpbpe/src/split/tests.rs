@@ -6,7 +6,7 @@ use fancy_regex::Regex;
 
 use crate::machine::BLOCK;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{Plain, Vector, MORE};
+use crate::machine::{Half, Plain, Vector, MORE};
 #[cfg(target_arch = "x86_64")]
 use crate::split::block::{Block, Read};
 use crate::split::block::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
@@ -268,11 +268,20 @@ fn contractions_of_all_characters() {
     }
 }
 
-/// Both machines read the same from all characters, at all places.
+/// All machines read the same from all characters, at all places.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn machines_read_the_same() {
-    let Some(vector) = Vector::detect() else { return };
+    if let Some(half) = Half::detect() {
+        reads_the_same(half);
+    }
+    if let Some(vector) = Vector::detect() {
+        reads_the_same(vector);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn reads_the_same(machine: impl Read) {
     let classes = Classes::new().unwrap();
     let all: Vec<char> = ('\0'..=char::MAX)
         .filter(|character| u32::from(*character) < 0x3000 || u32::from(*character) % 7 == 0)
@@ -286,7 +295,7 @@ fn machines_read_the_same() {
         text.push_str(&"-".repeat(BLOCK + MORE));
         for at in (0..text.len() - BLOCK - MORE).filter(|&at| text.is_char_boundary(at)).step_by(5) {
             let bytes = text.as_bytes()[at..].first_chunk().unwrap();
-            let (plain, vector) = (Plain.read(&classes, bytes), vector.read(&classes, bytes));
+            let (plain, vector) = (Plain.read(&classes, bytes), machine.read(&classes, bytes));
             assert_eq!(plain.count(), vector.count());
             for flag in (0..8).map(|bit| 1 << bit) {
                 assert_eq!(plain.any(flag), vector.any(flag));

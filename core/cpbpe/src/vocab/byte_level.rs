@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Halt};
-use crate::machine::Vector;
+use crate::machine::Best;
 use crate::memory::{zeros, Grow};
 use crate::split::Splitter;
 use crate::text::utf8::{self, decode};
@@ -35,8 +35,8 @@ pub struct ByteLevel {
     pub ids: Box<[u32; 256]>,
     /// Where long chunks are cut.
     pub cuts: ByteCuts,
-    /// The vector instructions, if the machine has them.
-    pub vector: Option<Vector>,
+    /// The machine.
+    pub best: Best,
 }
 
 impl ByteLevel {
@@ -53,7 +53,7 @@ impl ByteLevel {
         let splitter =
             if options.pattern.is_empty() { None } else { Some(Splitter::of_all(&options.pattern, &options.then)?) };
         let cuts = ByteCuts::new(pieces).map_err(|_| Error::OutOfMemory)?;
-        Ok(ByteLevel { options, splitter, ids, cuts, vector: Vector::detect() })
+        Ok(ByteLevel { options, splitter, ids, cuts, best: Best::detect(true) })
     }
 }
 

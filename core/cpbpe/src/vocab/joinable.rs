@@ -1,6 +1,6 @@
 //! Which characters merging can join, and so between which characters a text can be cut.
 
-use crate::machine::{ClassTables, PairTable, Vector};
+use crate::machine::{Best, ClassTables, PairTable};
 use crate::memory::boxed;
 use crate::text::keys::Keys;
 use crate::text::utf8::{self, character};
@@ -24,8 +24,8 @@ pub struct Joinable {
     pairs: Box<[u64; 1 << 11]>,
     /// The first table, for ASCII characters only, in another form.
     pub classes: Classes,
-    /// The vector instructions that use this form, if the machine has them.
-    pub vector: Option<Vector>,
+    /// The machine. (Vectors have room for this many ids.)
+    pub best: Best,
     /// The tables without user-defined pieces, if the model has any.
     pub unkeyed: Option<Unkeyed>,
     /// What a byte becomes that is cut off on both sides.
@@ -41,7 +41,7 @@ impl Joinable {
             bytes: boxed(1),
             pairs: boxed(0),
             classes: Classes { tables: boxed([[0; 128]; 2]) },
-            vector: Vector::detect().filter(|_| pieces.len() < 1 << 24),
+            best: Best::detect(pieces.len() < 1 << 24),
             unkeyed: None,
             singles,
             characters,
