@@ -198,8 +198,11 @@ class ModelFacts:
         """Whether the model is byte-level. (Kept, because the engine takes a microsecond to make `head`.)"""
         return self.engine.head["byte_level"] is not None
 
-    def token_bytes(self) -> list[bytes]:
-        """What each id adds in the middle of a text; b"" for an id that is not in use."""
+    def token_bytes(self, text_only: bool = False) -> list[bytes]:
+        """What each id adds in the middle of a text; b"" for an id that is not in use.
+
+        With `text_only` also for special tokens, and for the UNKNOWN piece and UNUSED ones.
+        """
         engine, special = self.engine, self.special
         pieces = list(map(engine.piece, range(engine.size)))
         table = list(map(self._spelled, pieces))
@@ -209,6 +212,10 @@ class ModelFacts:
         table += [b""] * (special.size - engine.size)
         for id, text in special.shown_by_default.items():
             table[id] = text.encode()
+        if text_only:
+            unused = self.of_type(PieceType.UNUSED)
+            for id in (*special.ids.values(), *self.of_type(PieceType.UNKNOWN), *unused):
+                table[id] = b""
         return table
 
     # --- For texts that are cut, or arrive in parts -------------------------------------------------

@@ -164,16 +164,19 @@ class Vocabulary(Mapping[str, int]):
             import numpy as np
         return np.frombuffer(self._facts.types, np.uint8)
 
-    def token_bytes(self) -> list[bytes]:
+    def token_bytes(self, *, text_only: bool = False) -> list[bytes]:
         """`id_to_bytes` of every id, for constrained decoding; no bytes for ids that are not in use.
+
+        With `text_only` there are none either for ids that stand for no text: special tokens, those that were
+        added included, the UNKNOWN piece, and UNUSED ones.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").vocab.token_bytes()[22557]
         b' Hello'
         """
-        return self._facts.token_bytes()
+        return self._facts.token_bytes(text_only)
 
-    def token_bytes_arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def token_bytes_arrays(self, *, text_only: bool = False) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The same in one array, and an array of where each id's bytes begin, with the end as its last entry.
 
         >>> import cpbpe
@@ -183,7 +186,7 @@ class Vocabulary(Mapping[str, int]):
         """
         with importing:
             import numpy as np
-        table = self.token_bytes()
+        table = self.token_bytes(text_only=text_only)
         offsets = np.cumsum([0, *map(len, table)], dtype=np.int64)
         return np.frombuffer(bytearray().join(table), np.uint8), offsets
 

@@ -34,6 +34,14 @@ def test_all_models(name: str, engine: str) -> None:
         assert tok.vocab.id_to_bytes(id) == table[id]
     assert [table[size], table[size + 3]] == [b"<|a|>", "▁<é>".encode()]
 
+    no_text = {*gaps, *tok.vocab.special_tokens.values()}
+    for id, kind in enumerate(tok.vocab.types.tolist()):
+        if kind in (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.UNUSED):
+            no_text.add(id)
+    texts = tok.vocab.token_bytes(text_only=True)
+    assert texts == [b"" if id in no_text else data for id, data in enumerate(table)]
+    assert tok.vocab.token_bytes_arrays(text_only=True)[0].tobytes() == b"".join(texts)
+
     data, offsets = tok.vocab.token_bytes_arrays()
     assert (data.dtype.name, offsets.dtype.name, len(offsets)) == ("uint8", "int64", len(tok) + 1)
     assert data.tobytes() == b"".join(table)
