@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Settings
     from cpbpe.packing.pack import PackReport, pack
     from cpbpe.packing.packed_tokens import PackedTokens
+    from cpbpe.tokenizer.aligned_models import AlignedModels, align_models
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.documents import Document
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BYTE_PRESETS",
     "PRESETS",
+    "AlignedModels",
     "ByteTrainOptions",
     "Comparison",
     "Completions",
@@ -86,6 +88,7 @@ __all__ = [
     "Vocabulary",
     "WordCounts",
     "__version__",
+    "align_models",
     "compare",
     "convert",
     "diff",
@@ -102,6 +105,7 @@ _LATER = {
     "model.spec": "ModelSpec NormalizerSpec Piece PieceType Pieces Settings",
     "packing.pack": "PackReport pack",
     "packing.packed_tokens": "PackedTokens",
+    "tokenizer.aligned_models": "AlignedModels align_models",
     "tokenizer.completions": "Completions",
     "tokenizer.converting": "Conversion convert",
     "tokenizer.documents": "Document",
