@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+from dataclasses import replace
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,12 +16,13 @@ import pytest
 import cpbpe
 from cpbpe import PieceType, Tokenizer, align_models
 from cpbpe.checks import Unit
+from cpbpe.model.formats.tokenizer_json import read
 from cpbpe.reference.encoding import Normalizer
 from cpbpe.text.finder import Finder
 from cpbpe.text.utf8 import SPACE, character_positions
 from tests.bytes.models import made, model
 from tests.conftest import ENGINES
-from tests.support import budget, corpus, tiers, zoo
+from tests.support import budget, corpus, json_files, tiers, zoo
 from tests.support.budget import SEED
 from tests.support.texts import TextMaker
 from tests.support.tokenizers import make, pieces_of, tokenizer, with_gaps
@@ -29,22 +34,25 @@ UNITS: tuple[Unit, ...] = ("char", "byte")
 # --- Parts of texts -------------------------------------------------------------------------------
 
 
+@cache
+def normalizer_of(tok: Tokenizer) -> Normalizer:
+    user_defined = [piece.text for piece in tok.spec.pieces if piece.type == PieceType.USER_DEFINED]
+    return Normalizer(tok.spec.normalizer, Finder(user_defined, 64))
+
+
 def units(tok: Tokenizer, text: bytes) -> list[tuple[int, int]]:
     """Where each part of a text begins that is rewritten by itself, and how many bytes are made of it.
 
     For models that remove no spaces and know no normal form.
     """
-    spec, found, at = tok.spec, [], 0
-    if spec.alphabet == "bytes":
+    if tok.spec.alphabet == "bytes":  # (a byte that belongs to no character becomes the three of U+FFFD)
         chars = character_positions(text)
-        for at, byte in enumerate(text):
-            is_alone = chars.count(chars[at]) == 1
-            found.append((at, 3 if byte >= 0x80 and is_alone else 1))
-        return found
-    user_defined = [piece.text for piece in spec.pieces if piece.type == PieceType.USER_DEFINED]
-    normalizer = Normalizer(spec.normalizer, Finder(user_defined, 64))
+        return [
+            (at, 3 if byte >= 0x80 and chars.count(chars[at]) == 1 else 1) for at, byte in enumerate(text)
+        ]
+    found, at = [], 0
     while at < len(text):
-        rewritten, used = normalizer.rewrite(text, at, keep_invalid=False)
+        rewritten, used = normalizer_of(tok).rewrite(text, at, keep_invalid=False)
         found.append((at, len(rewritten.replace(b" ", SPACE))))
         at += used
     return found
@@ -112,8 +120,11 @@ def test_parts_are_those_of_brute_force(name: str, second: str, engine: str) -> 
             assert list(map(tuple, found)) == parts(a, b, data, unit), text
 
 
-def check(a: Tokenizer, b: Tokenizer, text: str | bytes) -> None:
-    """What holds for all models and options."""
+def check(a: Tokenizer, b: Tokenizer, text: str | bytes, is_broken: bool = False) -> None:
+    """What holds for all models and options.
+
+    `is_broken`: rules make bytes that are half a character, which `align` does not tell from the other half.
+    """
     found = align_models(a, b).align(text, unit="byte")
     spans, size = found.spans, len(text.encode() if isinstance(text, str) else text)
     assert bool(spans) == bool(size)
@@ -125,9 +136,24 @@ def check(a: Tokenizer, b: Tokenizer, text: str | bytes) -> None:
         inner = range(len(ids))[around[0] : len(ids) - around[1]]
         assert [place for own in slices for place in range(len(ids))[own]] == [*inner] * bool(spans)
         assert len(spans) < 2 or all(own.start < own.stop for own in slices)
-        for span, own in zip(spans, slices, strict=True):  # (`align` cannot tell all of them apart)
+        for span, own in zip(spans, slices, strict=True):
             assert all(end <= span.begin for _, end in offsets[: own.start])
-            assert all(begin >= span.begin for begin, _ in offsets[own])
+            assert is_broken or all(begin >= span.begin for begin, _ in offsets[own])
+
+
+@cache
+def others(engine: str) -> list[Tokenizer]:
+    """With special tokens of their own, rules, a normal form, and tokens that take the spaces around them."""
+    content = json_files.llama()
+    free = 900 + len([token for token in content["added_tokens"] if token["id"] >= 900])
+    content["added_tokens"].append(json_files.added(free, "<|a|>", True, lstrip=True, rstrip=True))
+    spec = model("llama3")
+    with mock.patch.dict(os.environ, {"CPBPE_ENGINE": engine}):
+        return [
+            make(zoo.model("defaults"), engine, ("<|a|>", "<s>")),
+            Tokenizer.from_spec(replace(spec, normalizer=replace(spec.normalizer, unicode_form="NFKD"))),
+            Tokenizer.from_spec(read(json_files.dumped(content)).spec),
+        ]
 
 
 @tiers.models()
@@ -135,8 +161,7 @@ def check(a: Tokenizer, b: Tokenizer, text: str | bytes) -> None:
 def test_laws_on_all_models(name: str, engine: str) -> None:
     rng = random.Random(SEED)
     first = with_gaps(zoo.model(name), engine)
-    second = make(zoo.model("defaults"), engine, ("<|a|>", "<s>")), Tokenizer.from_spec(model("llama3"))
-    for text in some_texts([*pieces_of(name), "<|a|>", "▁<é>", " ", "  "] * 2, EXAMPLES // 4):
+    for text in some_texts([*pieces_of(name)[-30:], "<|a|>", "<|a|> ", "▁<é>", "e\u0301"], EXAMPLES // 4):
         options: dict[str, Any] = {
             "add_bos": first.bos_id is not None and rng.random() < 0.5,
             "allowed_special": rng.choice([(), "all"]),
@@ -144,10 +169,12 @@ def test_laws_on_all_models(name: str, engine: str) -> None:
             "prefix_space": rng.choice([None, True, False]),
             **({"alpha": 0.2, "seed": 3} if rng.random() < 0.2 else {}),
         }
-        other = rng.choice(second)
+        other = rng.choice(others(engine))
         ends = other.eos_id is not None
-        check(first.using(**options), other.using(add_eos=ends, allowed_special="all"), text)
-        check(other, first, text)
+        check(
+            first.using(**options), other.using(add_eos=ends, allowed_special="all"), text, "broken" in name
+        )
+        check(other, first, text, "broken" in name)
 
 
 def test_a_token_with_half_of_what_a_rule_made(engine: str) -> None:

@@ -25,7 +25,7 @@ from tests.support.budget import SEED
 from tests.support.tokenizers import make
 
 WALKS = budget.examples(40) // 20
-STEPS = 8
+STEPS = 5
 
 LONG = (
     rb"(?:[\xc2-\xdf]|\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]|\xf0[\x90-\xbf][\x80-\xbf]"
@@ -45,9 +45,10 @@ PATTERNS = [
     r' ?\{"a": (?:true|false|-?[0-9]+)\}',
     r'"[^"]*"',
 ]
-NAMES = ["tokenizer.model.v1", "byte-level", "tekken"]
-models = pytest.mark.parametrize("name", tiers.some(NAMES, NAMES[:2]))
+NAMES = ["tokenizer.model.v1", "byte-level"]
+models = pytest.mark.parametrize("name", NAMES)
 patterns = pytest.mark.parametrize("pattern", PATTERNS)
+more_models = pytest.mark.parametrize("name", tiers.some([*NAMES, "tekken"], NAMES))
 
 
 class Model(NamedTuple):
@@ -160,7 +161,7 @@ def test_llguidance(name: str, pattern: str) -> None:
     walk(name, pattern, guided(name, llguidance.LLMatcher.grammar_from_regex(pattern)))
 
 
-@models
+@more_models
 def test_json_schema_of_llguidance(name: str) -> None:
     llguidance = pytest.importorskip("llguidance")
     options = {"whitespace_flexible": False}
@@ -198,7 +199,7 @@ def test_outlines_core(name: str, pattern: str) -> None:
     walk(name, pattern, outlined(name, pattern))
 
 
-@models
+@more_models
 def test_json_schema_of_outlines_core(name: str) -> None:
     core = pytest.importorskip("outlines_core")
     pattern = core.json_schema.build_regex_from_schema(json.dumps(SCHEMA))
@@ -219,10 +220,9 @@ def for_enforcer(name: str) -> tuple[Any, set[int]]:
     return enforcer.TokenEnforcerTokenizerData(rows, tok.decode, eos, False, len(table)), known
 
 
-@pytest.mark.parametrize("name", tiers.some(["tokenizer.model.v1", "tekken"], ["tokenizer.model.v1"]))
 @patterns
-def test_lm_format_enforcer(name: str, pattern: str) -> None:
-    enforcer = pytest.importorskip("lmformatenforcer")
+def test_lm_format_enforcer(pattern: str) -> None:
+    enforcer, name = pytest.importorskip("lmformatenforcer"), "tokenizer.model.v1"
     data, known = for_enforcer(name)
     engine = enforcer.TokenEnforcer(data, enforcer.RegexParser(pattern))
     walk(name, pattern, lambda ids: engine.get_allowed_tokens(ids).allowed_tokens, known)
@@ -241,7 +241,7 @@ def test_xgrammar(name: str, pattern: str) -> None:
         assert all(matcher.accept_token(id) for id in ids)
         mask = np.zeros((1, -(-len(model.table) // 32)), np.int32)
         matcher.fill_next_token_bitmask(mask)
-        return bits(mask.tobytes())
+        return [id for id in bits(mask.tobytes()) if id < len(model.table)]  # (the last word is not full)
 
     walk(name, pattern, allowed)
 
