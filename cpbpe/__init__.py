@@ -11,7 +11,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from cpbpe.errors import ConversionError, CorpusError, ModelError, TrainingError
+from cpbpe.errors import ChatTemplateError, ConversionError, CorpusError, ModelError, TrainingError
 from cpbpe.lazy import importing
 from cpbpe.version import __version__
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.pack import PackReport, pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.tokenizer.aligned_models import AlignedModels, align_models
+    from cpbpe.tokenizer.chats import ChatEncoding
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
     from cpbpe.tokenizer.documents import Document
@@ -51,6 +52,8 @@ __all__ = [
     "PRESETS",
     "AlignedModels",
     "ByteTrainOptions",
+    "ChatEncoding",
+    "ChatTemplateError",
     "Comparison",
     "Completions",
     "Conversion",
@@ -106,6 +109,7 @@ _LATER = {
     "packing.pack": "PackReport pack",
     "packing.packed_tokens": "PackedTokens",
     "tokenizer.aligned_models": "AlignedModels align_models",
+    "tokenizer.chats": "ChatEncoding",
     "tokenizer.completions": "Completions",
     "tokenizer.converting": "Conversion convert",
     "tokenizer.documents": "Document",

@@ -95,6 +95,17 @@ def starting_a_thread() -> Iterator[None]:
         raise MemoryError("the system has no memory for another thread, or allows no more") from error
 
 
+class ChatTemplateError(ValueError):
+    """A chat template cannot be read, or does not render a conversation; the message says why.
+
+    `reason` is the end of a sentence that begins with "the chat template".
+    """
+
+    def __init__(self, reason: str):
+        super().__init__(f"the chat template {reason}")
+        self.reason = reason
+
+
 class ConversionError(ValueError):
     """A model cannot be converted so that every text keeps its ids; the message says why, and what to do.
 

@@ -90,9 +90,6 @@ METHODS = by_name(
         "to_json": "save('tokenizer.json')",
         "train": "cpbpe.train(corpus)",
         "train_from_iterator": "cpbpe.train(texts)",
-        "apply_chat_template": (
-            "encode_parts(parts) for tokens around texts; cpbpe.compat.transformers has it"
-        ),
         "chat_template get_chat_template": "chat_templates['default']",
         "add_bos_token": "file_options, for what the file asks for; encode(text, add_bos=True) does it",
         "add_eos_token": "file_options, for what the file asks for; encode(text, add_eos=True) does it",

@@ -158,6 +158,11 @@ REFUSED: dict[str, dict[str, str]] = {
     },
 }
 REFUSED["document"] = REFUSED["stream_encoder"]
+REFUSED["apply_chat_template"] = {
+    "reverse": "a network reads conversations from the beginning; leave it out",
+    "alpha": "a network is asked with the ids of the best segmentation; leave it out",
+    "seed": "without alpha it has no meaning; leave it out",
+}
 """The options that a call refuses, each with the reason as the second half of a sentence."""
 
 

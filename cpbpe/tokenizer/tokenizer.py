@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
     from cpbpe.lint.findings import Lint
     from cpbpe.model.spec import ModelSpec, Settings
+    from cpbpe.tokenizer.chats import ChatEncoding
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.documents import Document
     from cpbpe.tokenizer.encoding import Encoding, Part
@@ -398,6 +399,37 @@ class Tokenizer:
         with importing:
             from cpbpe.tokenizer.completions import completions
         return completions(self._facts, self._plans.encode(options, "completions"), text)
+
+    def apply_chat_template(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        template: str | None = None,
+        add_generation_prompt: bool = False,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        **variables: Any,
+    ) -> ChatEncoding:
+        r"""A conversation as ids, by the model's chat template. Only the template writes special tokens.
+
+        What messages say is text, even if it spells one out. `template` is the name of one of
+        `chat_templates`, or a template itself; `variables` are what it looks at besides. The package jinja2
+        renders it. bos and eos are where the template writes them, and nowhere else.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> template = "{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+        >>> tok.apply_chat_template([{"role": "user", "content": "Hi<s>"}], template=template).ids
+        [1, 2188, 28747, 15359, 28789, 28713, 28767, 13]
+        """
+        with importing:
+            from cpbpe.tokenizer.chats import apply_chat_template
+        facts = self._facts
+        options: EncodeOptions = {"add_bos": False, "add_eos": False, "allowed_special": "all"}
+        options["disallowed_special"] = ()
+        asked = facts.carried.options.get("prefix_after_special")
+        if asked is not None and "prefix_after_special" not in self._bound:
+            options["prefix_after_special"] = asked  # the template is the file's, and written for this
+        plan = self._plans.encode(options, "apply_chat_template")
+        return apply_chat_template(facts, plan, messages, template, add_generation_prompt, tools, variables)
 
     # --- Ids to text ------------------------------------------------------------------------------
 

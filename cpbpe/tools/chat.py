@@ -15,16 +15,16 @@ from datetime import datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from cpbpe.errors import ChatTemplateError
 from cpbpe.lazy import importing
+from cpbpe.tokenizer.facts import token_variables
 from cpbpe.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2.nodes import Template
 
 ROLES = ("user", "assistant", "system", "tool")
 """The roles that are tried. If no table holds all, those at the end are left out first."""
-_OLDEST = (3, 1, 6)
-"""Older versions of jinja2 have known ways out of their sandbox."""
 _FEATURES = (
     *((0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 2, 0)),
     *((1, 1, 2, 0), (0, 1, 2, 2), (1, 1, 2, 2), (1, 1, 3, 3)),
@@ -51,7 +51,7 @@ _MOST_PAIRED = 8
 """If a template looks for several texts, messages with two of the first of them are tried, too."""
 _PLACES = 6
 """How a message is trimmed is tried in this many conversations."""
-_WAY_OUT = "cpbpe.compat.transformers renders it in Python"
+_WAY_OUT = "tok.apply_chat_template() renders it in Python"
 
 Shape = tuple[tuple[str, ...], bool]
 """The roles of a conversation, and whether the beginning of an answer follows (the generation prompt)."""
@@ -69,9 +69,7 @@ class _RefusedError(Exception):
 
 def chats_of(tok: Tokenizer) -> dict[str, Any]:
     """The tables of a model's chat templates by their names, as `chat.js` reads them."""
-    ids = zip(("unk", "bos", "eos", "pad"), tok.facts.special_ids, strict=True)
-    tokens = {f"{role}_token": tok.facts.piece(id) for role, id in ids if id is not None}
-    tokens.update((f"{role}_token", text) for role, text in tok.token_roles.items())
+    tokens = token_variables(tok.facts)
     return {name: chat_table(source, tokens) for name, source in tok.chat_templates.items()}
 
 
@@ -105,35 +103,33 @@ def key(shape: Shape, at: int, features: Sequence[int]) -> str:
 
 
 class _Template:
-    """A template, rendered as transformers does it, in the sandbox of jinja2."""
+    """A template, and the conversations that it takes."""
 
     def __init__(self, source: str, tokens: Mapping[str, str]):
-        environment = _environment()
-        environment.globals["strftime_now"] = self._now
-        environment.globals["raise_exception"] = self._refuse
+        try:
+            with importing:
+                from cpbpe.tokenizer.chat_templates import ChatTemplate
+            self._template = ChatTemplate(source)
+        except ImportError:
+            raise _NoTableError(
+                "needs the package jinja2, in version 3.1.6 or newer, where the page is made"
+            ) from None
+        except ChatTemplateError as error:
+            raise _NoTableError(error.reason) from None
         self.is_dated = False
         """Whether it has asked for the date."""
+        self.literals = _literals(self._template.tree)
         self._tokens = tokens
-        with importing:
-            from jinja2 import TemplateError
-        try:
-            self._template = environment.from_string(source)
-            self.literals = _literals(environment, source)
-        except TemplateError as error:
-            raise _NoTableError(f"has a mistake ({error})") from None
 
     def render(self, shape: Shape, contents: Iterable[str]) -> str:
         """The text of a conversation. A `_RefusedError` if the template does not take it."""
         roles, prompt = shape
         messages = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
+        given = {"messages": messages, "add_generation_prompt": prompt, "tools": None, "documents": None}
         try:
-            return self._template.render(
-                messages=messages, add_generation_prompt=prompt, tools=None, documents=None, **self._tokens
-            )
-        except _RefusedError:
-            raise
-        except Exception as error:  # whatever a program may do wrong
-            raise _RefusedError(f"fails: {error}") from None
+            return self._template.render({**given, **self._tokens}, now=self._now)
+        except ChatTemplateError as error:
+            raise _RefusedError(error.reason) from None
 
     def texts(self, shape: Shape) -> Texts:
         """What is around the messages. A `_RefusedError` if they are not all there, one after the other."""
@@ -148,56 +144,18 @@ class _Template:
             at = begin + len(content)
         return [*found, text[at:]]
 
-    def _now(self, form: str) -> str:
+    def _now(self) -> datetime:
         self.is_dated = True
-        return datetime.now().strftime(form)
-
-    def _refuse(self, message: object) -> None:
-        raise _RefusedError(f"says: {message}")
+        return datetime.now()
 
 
-def _environment() -> Environment:
-    try:
-        with importing:
-            import jinja2
-            from jinja2.ext import Extension, loopcontrols
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
-        version = tuple(int(number) for number in jinja2.__version__.split(".")[:3])
-    except (ImportError, ValueError):
-        version = ()
-    if version < _OLDEST:
-        raise _NoTableError("needs the package jinja2, in version 3.1.6 or newer, where the page is made")
-
-    class Generation(Extension):
-        """Marks of transformers around what the model has said, which render as what is between them."""
-
-        tags = {"generation"}  # noqa: RUF012
-
-        def parse(self, parser: Any) -> Any:
-            next(parser.stream)
-            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = _json
-    return environment
-
-
-def _json(value: object, ensure_ascii: bool = False, **options: Any) -> str:
-    """A value as JSON. (The filter of jinja2 is for HTML.)"""
-    with importing:
-        import json
-    return json.dumps(value, ensure_ascii=ensure_ascii, **options)
-
-
-def _literals(environment: Environment, source: str) -> list[str]:
+def _literals(tree: Template) -> list[str]:
     """The texts that a template may look for in messages: in comparisons, calls of methods, and filters."""
     with importing:
         from jinja2 import nodes
     found = (
         text.value
-        for node in environment.parse(source).find_all((nodes.Compare, nodes.Call, nodes.Filter))
+        for node in tree.find_all((nodes.Compare, nodes.Call, nodes.Filter))
         if not isinstance(node, nodes.Call) or isinstance(node.node, nodes.Getattr)
         for text in node.find_all(nodes.Const)
     )

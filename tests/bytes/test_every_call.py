@@ -338,6 +338,16 @@ def completions(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert any(whole[len(end.ids) :][: len(ending.ids)] == [*ending.ids] for ending in end.endings)
 
 
+def apply_chat_template(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    name, id = special(tok)
+    template = "{{ '" + name + "' }}{{ messages[0].content }}"
+    for text in TEXTS:
+        if isinstance(text, str):
+            chat = tok.apply_chat_template([{"role": "user", "content": f"{text}{name}"}], template=template)
+            assert chat.ids == [id, *tok.encode(f"{text}{name}")]
+            assert chat.messages == [None, *[0] * (len(chat) - 1)]
+
+
 def is_lossless(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.is_lossless()
 
@@ -392,7 +402,7 @@ CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {
                 decode_batch,
             ),
             *(decode_pieces, stream_decoder, using, with_special_tokens, from_spec, save, vocab, id_to_piece),
-            *(piece_to_id, inspect, completions, is_lossless, lint, witness, settings),
+            *(piece_to_id, inspect, completions, apply_chat_template, is_lossless, lint, witness, settings),
         )
     },
     "tokenize": encode_pieces,

@@ -159,7 +159,7 @@ def test_templates_without_a_table(source: str, problem: str | None) -> None:
         assert all(len(key.split()) == 6 for key in found["texts"])
     else:
         assert problem in found["problem"]
-        assert found["problem"].endswith("; cpbpe.compat.transformers renders it in Python.")
+        assert found["problem"].endswith("; tok.apply_chat_template() renders it in Python.")
 
 
 def test_without_jinja(monkeypatch: pytest.MonkeyPatch) -> None:

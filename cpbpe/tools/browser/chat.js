@@ -3,7 +3,7 @@
 // here: `cpbpe/tools/chat.py` has made a table of it, and says what the table holds.
 
 {
-  const WAY_OUT = 'cpbpe.compat.transformers renders it in Python';
+  const WAY_OUT = 'tok.apply_chat_template() renders it in Python';
   const SPACES = '[\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+'; // as in Python
   const TRIMS = {
     left: new RegExp(`^${SPACES}`),

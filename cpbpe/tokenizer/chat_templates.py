@@ -1,0 +1,481 @@
+"""Chat templates, rendered: programs in the language of Jinja, as transformers runs them, within limits.
+
+A template often comes with a model from a stranger. The sandbox of jinja2 lets it see nothing but what it is
+given. It does not keep it from running forever, or from filling the memory. So the code that jinja2 makes of
+a template is changed here in two ways:
+
+- Every body of a loop, of a condition and of a macro asks what time it is.
+- What makes long texts of short ones (`+`, `~`, `*`, `**`, `%`, `format`, `join`, `replace`, `tojson`,
+  `indent`) first asks how long the result will be. Methods and filters that make texts of any width are not
+  there.
+
+A template that writes *marks* writes texts that know where each of their characters came from
+(`marked_text`). For that, the constants in its code are made such texts, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from datetime import datetime
+from typing import Any
+
+from cpbpe.errors import ChatTemplateError, missing
+from cpbpe.lazy import Kept
+from cpbpe.tokenizer.marked_text import derived, generated, joined, marked_json, written
+
+_NEED = "chat templates need the package jinja2, 3.1.6 or newer"
+_PACKAGE = "'jinja2>=3.1.6'"
+_OLDEST = (3, 1, 6)
+"""Older versions have known ways out of their sandbox."""
+try:
+    import jinja2
+    from jinja2 import nodes
+    from jinja2.compiler import CodeGenerator
+    from jinja2.ext import Extension, loopcontrols
+    from jinja2.filters import FILTERS, make_attrgetter
+    from jinja2.meta import find_undeclared_variables
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace, pass_environment
+except ImportError as error:
+    raise missing(_NEED, _PACKAGE) from error
+
+SECONDS = 10.0
+"""A template may take this long."""
+MOST = 1 << 20
+"""A template may write this many characters, and `TIMES` times as many as it is given."""
+TIMES = 16
+ALL_TIMES = 64
+"""All texts that it joins on the way may have this many times as many."""
+
+_FILTERS = (
+    "abs attr capitalize count d default dictsort e escape first float forceescape groupby int items last",
+    "length list lower map max min reject rejectattr reverse safe select selectattr sort title trim unique",
+    "upper wordcount",
+)
+"""The filters of jinja2 that are there. Others make texts or lists of any length, or are random."""
+_WIDE = frozenset(["center", "encode", "expandtabs", "ljust", "rjust", "to_bytes", "translate", "zfill"])
+"""Methods of strings and numbers that are not there, for the same reason."""
+_LONG_NUMBER = re.compile(r"[0-9]{4}|\*|:[^}]*\{")
+"""A width in a format, or one that is given beside it."""
+
+
+class ChatTemplate:
+    """A template.
+
+    >>> template = ChatTemplate("{% for m in messages %}{{ m.role }}: {{ m.content | trim }};{% endfor %}")
+    >>> template.render({"messages": [{"role": "user", "content": " Hi "}]})
+    'user: Hi;'
+    >>> template.variables
+    frozenset({'messages'})
+    """
+
+    def __init__(self, source: str):
+        version = tuple(int(number) for number in jinja2.__version__.split(".")[:3])
+        if version < _OLDEST:
+            raise missing(f"{_NEED}, and this is {jinja2.__version__}", _PACKAGE)
+        try:
+            environment = _Environment()
+            self.tree = environment.parse(source)
+            self._plain = environment.from_string(source)
+            self._marking = _MarkingEnvironment().from_string(source)
+        except jinja2.TemplateSyntaxError as error:
+            raise ChatTemplateError(f"has a mistake in line {error.lineno} ({error.message})") from None
+        except Exception as error:  # whatever is too deep for the parsers of jinja2 and Python
+            raise ChatTemplateError(f"has a mistake ({type(error).__name__}: {error})") from None
+        if self.tree.find(nodes.EvalContextModifier):
+            raise ChatTemplateError("has {% autoescape %}, which is for HTML; take it out")
+        self.variables = frozenset(find_undeclared_variables(self.tree) - environment.globals.keys())
+        """The names of the variables that it looks at."""
+        self.has_generation = any(
+            isinstance(call.node, nodes.ExtensionAttribute) for call in self.tree.find_all(nodes.Call)
+        )
+        """Whether it says what the model generates, by {% generation %}."""
+
+    def render(
+        self,
+        variables: Mapping[str, Any],
+        *,
+        marks: bool = False,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> str:
+        """The text that it makes of variables, which hold nothing but text, numbers, lists and dicts.
+
+        With `marks` the text is `Marked`. A `ChatTemplateError` if the template fails, or refuses to.
+        """
+        token = _RENDERING.set(_Rendering(now))
+        try:
+            rendering = _RENDERING.get()
+            rendering.most += TIMES * sum(map(len, rendering.texts_in(dict(variables), limit=False)))
+            template, chunks, size = self._marking if marks else self._plain, [], 0
+            for chunk in template.generate(variables):
+                chunks.append(chunk)
+                size += len(chunk)
+                rendering.check(len(chunk) if size <= rendering.most else size)
+        except (ChatTemplateError, MemoryError):
+            raise
+        except Exception as error:  # whatever a program may do wrong
+            raise ChatTemplateError(f"fails: {error}") from None
+        finally:
+            _RENDERING.reset(token)
+        return joined(chunks) if marks else "".join(chunks)
+
+
+def chat_template(source: str) -> ChatTemplate:
+    """A template, which is kept for later calls."""
+    made = _TEMPLATES.get(source)
+    if made is None:
+        made = ChatTemplate(source)
+        _TEMPLATES.keep(source, made)
+    return made
+
+
+_TEMPLATES: Kept[str, ChatTemplate] = Kept()
+
+
+# --- Limits ---------------------------------------------------------------------------------------
+
+
+class _Rendering:
+    """One call of `render`."""
+
+    def __init__(self, now: Callable[[], datetime]):
+        self.now = now
+        self.most = MOST
+        self._made = 0
+        self._until = time.monotonic() + SECONDS
+
+    def tick(self) -> None:
+        """Refuse to go on if the time is over."""
+        if time.monotonic() > self._until:
+            raise ChatTemplateError(f"takes more than {SECONDS:.0f} seconds, and was stopped")
+
+    def check(self, size: int) -> None:
+        """Refuse texts and lists of this size if they are too long, or too long together with all before."""
+        self.tick()
+        self._made += size
+        if size > self.most or self._made > ALL_TIMES * self.most:
+            raise ChatTemplateError(
+                f"makes a text or a list with more than {self.most:,} parts, and was stopped; "
+                f"docs/chat.md has the limits"
+            )
+
+    def texts_in(self, value: Any, *, limit: bool = True) -> list[str]:
+        """The texts in a value. One list may be in others many times, so that few lists make a long text."""
+        texts: list[str] = []
+        rest, size = [value], 0
+        while rest and (size <= self.most or not limit):
+            one = rest.pop()
+            size += _size(one) + 1
+            if isinstance(one, str):
+                texts.append(one)
+            elif isinstance(one, Mapping):
+                rest += (*one, *one.values())
+            elif isinstance(one, (list, tuple, set, frozenset)):
+                rest += one
+        if limit:
+            self.check(size)
+        return texts
+
+
+_RENDERING: ContextVar[_Rendering] = ContextVar("_RENDERING")
+
+
+# --- What templates can use -----------------------------------------------------------------------
+
+
+class _Generation(Extension):
+    """{% generation %}: around what the model is to generate."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Any) -> nodes.Node:
+        """Make a call of the tag's body, which therefore has variables of its own, as in transformers."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("write"), [], [], body).set_lineno(line)
+
+    def write(self, caller: Callable[[], str]) -> str:
+        """The text of the body."""
+        text = caller()
+        return generated(text) if isinstance(self.environment, _MarkingEnvironment) else text
+
+
+class _Namespace(Namespace):
+    """What `namespace()` makes. It holds no names that Python uses itself."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        values = dict(*args[1:], **kwargs)
+        Namespace.__init__(args[0])
+        for name, value in values.items():
+            args[0][name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if not isinstance(name, str) or name.startswith("_"):
+            raise ChatTemplateError(f"gives a namespace the name {name!r}; names begin with a letter")
+        super().__setitem__(name, value)
+
+    def __repr__(self) -> str:
+        raise ChatTemplateError("writes a namespace, which is no text")
+
+
+def _dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+    """What `dict` is in templates: not the class, which has methods."""
+    return dict(*args, **kwargs)
+
+
+def _raise_exception(message: object) -> None:
+    raise ChatTemplateError(f"says: {message}")
+
+
+@pass_environment
+def _strftime_now(environment: _Environment, form: str) -> str:
+    if _LONG_NUMBER.search(form):
+        raise ChatTemplateError(f"writes the date with a width, {form!r}")
+    return environment.made(_RENDERING.get().now().strftime(form), [form])
+
+
+@pass_environment
+def _tojson(
+    environment: _Environment,
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """A value as JSON. (The filter of jinja2 is for HTML.)"""
+    texts = _RENDERING.get().texts_in(value)
+    spaces = [" " * min(indent, 17) if isinstance(indent, int) else indent or "", *(separators or ())]
+    if max(map(len, spaces)) > 16:
+        raise ChatTemplateError("writes JSON with more than 16 spaces")
+    text = json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+    if '"' in "".join(spaces):  # (so that strings cannot be told from what is between them)
+        return environment.made(text, texts)
+    return environment.json(text, value, sort_keys)
+
+
+@pass_environment
+def _string(environment: _Environment, value: object) -> str:
+    return environment.text_of(value)
+
+
+@pass_environment
+def _join(environment: _Environment, value: Any, d: str = "", attribute: str | int | None = None) -> str:
+    if attribute is not None:
+        value = map(make_attrgetter(environment, attribute), value)
+    return environment.spread(environment.text_of(d), map(environment.text_of, value))
+
+
+@pass_environment
+def _replace(environment: _Environment, s: object, old: object, new: object, count: int | None = None) -> str:
+    text, given = environment.text_of(s), (environment.text_of(old), environment.text_of(new))
+    environment.check_replacing(text, *given)
+    return text.replace(*given, -1 if count is None else count)
+
+
+@pass_environment
+def _indent(environment: _Environment, s: str, width: int | str = 4, *rest: bool, **more: bool) -> str:
+    size = width if isinstance(width, int) else len(width)
+    _RENDERING.get().check(len(s) + size * (s.count("\n") + 1))
+    return environment.made(FILTERS["indent"](s, width, *rest, **more), [s])
+
+
+# --- The sandbox ----------------------------------------------------------------------------------
+
+
+class _Generator(CodeGenerator):
+    """Makes Python of a template."""
+
+    def blockvisit(self, nodes: Iterable[nodes.Node], frame: Any) -> None:
+        """The statements of a body."""
+        self.writeline("environment.tick()")
+        super().blockvisit(nodes, frame)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Any) -> None:  # noqa: N802
+        """The operator `~`."""
+        self.write("environment.tilde((")
+        for arg in node.nodes:
+            self.visit(arg, frame)
+            self.write(", ")
+        self.write("))")
+
+    def _output_child_to_const(self, node: nodes.Expr, frame: Any, finalize: Any) -> str:
+        if not isinstance(node, nodes.TemplateData):  # nothing is computed before there are limits
+            raise nodes.Impossible()
+        return super()._output_child_to_const(node, frame, finalize)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """The sandbox, with what transformers adds to it, and with limits."""
+
+    code_generator_class = _Generator
+    intercepted_binops = frozenset(["+", "*", "**", "%"])
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[_Generation, loopcontrols],
+            optimized=False,
+            finalize=self.finalized,
+        )
+        own = {"tojson": _tojson, "string": _string, "join": _join, "replace": _replace, "indent": _indent}
+        self.filters = {name: FILTERS[name] for names in _FILTERS for name in names.split()} | own
+        self.globals = {
+            **{name: self.globals[name] for name in ("range", "cycler", "joiner")},
+            "dict": _dict,
+            "namespace": _Namespace,
+            "raise_exception": _raise_exception,
+            "strftime_now": _strftime_now,
+        }
+
+    # --- What marks change ------------------------------------------------------------------------
+
+    def made(self, text: str, sources: Iterable[str]) -> str:
+        """A text that was made from others."""
+        return text
+
+    def json(self, text: str, value: object, sort_keys: bool) -> str:
+        """A text that is a value as JSON."""
+        return text
+
+    # --- Limits -----------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Refuse to go on if the time is over."""
+        _RENDERING.get().tick()
+
+    def finalized(self, value: Any) -> Any:
+        """A value that is about to be written."""
+        if not isinstance(value, str) and isinstance(value, (list, tuple, set, frozenset, Mapping)):
+            texts = _RENDERING.get().texts_in(value)  # (first of all, because it may refuse)
+            return self.made(str(value), texts)
+        return value
+
+    def text_of(self, value: object) -> str:
+        """Any value as a text."""
+        return str(self.finalized(value))
+
+    def tilde(self, values: Iterable[object]) -> str:
+        """What `~` makes of values."""
+        return self.spread("", map(self.text_of, values))
+
+    def spread(self, separator: str, parts: Iterable[str]) -> str:
+        """Texts with a separator between them."""
+        rendering, listed = _RENDERING.get(), list[str]()
+        for part in parts:
+            listed += (separator, part)
+            rendering.check(len(separator) + len(part))
+        rendering.check(sum(map(len, listed)))
+        return str(self.concat(listed[1:]))
+
+    def check_replacing(self, text: str, old: str, new: str) -> None:
+        """Refuse to replace a text if the result were too long."""
+        _RENDERING.get().check(len(text) + text.count(old) * len(new))
+
+    def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call something."""
+        owner, name = getattr(obj, "__self__", None), getattr(obj, "__name__", "")
+        if isinstance(owner, str) and name == "replace" and len(args) > 1:
+            self.check_replacing(owner, *args[:2])
+        elif isinstance(owner, str) and name == "join" and len(args) == 1:
+            args = ([*args[0]],)
+            _RENDERING.get().check(sum(map(len, args[0])) + len(owner) * len(args[0]))
+        return super().call(context, obj, *args, **kwargs)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Apply an operator."""
+        rendering = _RENDERING.get()
+        if operator == "+":
+            rendering.check(_size(left) + _size(right))
+        elif operator == "*":
+            both = hasattr(left, "__len__") or hasattr(right, "__len__")
+            rendering.check(_times(left, right) if both else _bits(left) + _bits(right))
+        elif operator == "**":
+            rendering.check(_bits(left) * abs(right) if isinstance(right, int) else 0)
+        elif isinstance(left, str):
+            if _LONG_NUMBER.search(left):
+                raise ChatTemplateError(f"formats with a width, {left!r}")
+            rendering.check(left.count("%") * sum(map(len, rendering.texts_in(right))))
+        return super().call_binop(context, operator, left, right)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """The method `format` of a text, as the sandbox has it."""
+        method = super().wrap_str_format(value)
+        if method is None:
+            return None
+
+        def limited(*args: Any, **kwargs: Any) -> str:
+            form = value.__self__
+            if _LONG_NUMBER.search(form):
+                raise ChatTemplateError(f"formats with a width, {form!r}")
+            rendering = _RENDERING.get()
+            rendering.check(form.count("{") * sum(map(len, rendering.texts_in((args, kwargs)))))
+            return method(*args, **kwargs)
+
+        return limited
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether a template may have an attribute."""
+        return attr not in _WIDE and super().is_safe_attribute(obj, attr, value)
+
+
+def _size(value: Any) -> int:
+    return len(value) if hasattr(value, "__len__") else 0
+
+
+def _bits(value: Any) -> int:
+    return value.bit_length() if isinstance(value, int) else 0
+
+
+def _times(left: Any, right: Any) -> int:
+    """The length of a text or a list that is repeated."""
+    if isinstance(left, int):
+        return left * _size(right)
+    return right * _size(left) if isinstance(right, int) else 0
+
+
+# --- Marks ----------------------------------------------------------------------------------------
+
+
+class _MarkingGenerator(_Generator):
+    """Makes Python of a template, in which the template's own texts are marked."""
+
+    def visit_Const(self, node: nodes.Const, frame: Any) -> None:  # noqa: N802
+        """A constant."""
+        if isinstance(node.value, str):
+            self.write(f"environment.written({node.value!r})")
+        else:
+            super().visit_Const(node, frame)
+
+    def _output_const_repr(self, group: Iterable[Any]) -> str:
+        return f"environment.written({super()._output_const_repr(group)})"
+
+
+class _MarkingEnvironment(_Environment):
+    """The sandbox in which texts are `Marked`."""
+
+    code_generator_class = _MarkingGenerator
+    concat = staticmethod(joined)
+
+    written = staticmethod(written)
+
+    def made(self, text: str, sources: Iterable[str]) -> str:
+        """A text that was made from others."""
+        return derived(text, sources)
+
+    def json(self, text: str, value: object, sort_keys: bool) -> str:
+        """A text that is a value as JSON."""
+        return marked_json(text, value, sort_keys)
+
+    def finalized(self, value: Any) -> Any:
+        """A value that is about to be written. Numbers are the template's."""
+        if value is None or isinstance(value, (bool, int, float)):
+            return written(str(value))
+        return super().finalized(value)

@@ -1,0 +1,287 @@
+"""Texts that remember where each of their characters came from: `Marked`.
+
+A chat template is a program that makes one text of many. To tell afterwards what the template has written
+from what somebody has said, it is given strings of this class. They are equal to ordinary ones, and what
+templates do with strings (cutting, joining, trimming, replacing) works as before; but the result knows the
+origin of every character. Marks inside the text would not do: a template may ask for the first characters of
+a message, trim it, or split it, and would meet the marks.
+
+What is not written here loses the origins: the result is an ordinary `str`, all of whose characters are
+`UNKNOWN`. So a mistake in this file can make an origin unknown. It cannot make what somebody has said into
+something that the template has written, except in the methods below, which the tests compare with lists of
+characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from operator import index
+from typing import Any, Literal, NamedTuple, SupportsIndex
+
+Kind = Literal["written", "said", "unknown"]
+
+
+class Origin(NamedTuple):
+    """Where characters came from."""
+
+    kind: Kind
+    """Whether the template wrote them, the caller gave them, or nobody knows."""
+    message: int | None = None
+    """The number of the message that said them; None if none did, or nobody knows."""
+    field: str = ""
+    """The field of that message, such as "content"."""
+    generated: bool = False
+    """Whether they are inside of {% generation %}."""
+
+
+class Run(NamedTuple):
+    """Some characters with one origin."""
+
+    size: int
+    origin: Origin
+
+
+WRITTEN = Origin("written")
+UNKNOWN = Origin("unknown")
+
+
+class Marked(str):
+    """A text whose characters have origins. (What is not said about a method is as in `str`.)
+
+    >>> said = Marked("  Hi  ", [Run(6, Origin("said", 0))])
+    >>> text = Marked("<user>", [Run(6, WRITTEN)]) + said.strip()
+    >>> text, [(run.size, run.origin.kind) for run in text.runs]
+    ('<user>Hi', [(6, 'written'), (2, 'said')])
+    """
+
+    __slots__ = ("runs",)
+    runs: tuple[Run, ...]
+
+    def __new__(cls, text: str, runs: Iterable[Run] | None = None) -> Marked:
+        """`runs` are in the order of the text; None: nobody knows."""
+        made = super().__new__(cls, text)
+        made.runs = runs_of(text) if runs is None else tuple(runs)
+        return made
+
+    def cut(self, begin: int, end: int) -> Marked:
+        """The characters from `begin` to `end`, which must be in order and inside of the text."""
+        runs, at = [], 0
+        for size, origin in self.runs:
+            kept = min(end, at + size) - max(begin, at)
+            if kept > 0:
+                runs.append(Run(kept, origin))
+            at += size
+        return Marked(str.__getitem__(self, slice(begin, end)), runs)
+
+    def _cuts(self, parts: Iterable[str]) -> list[Marked]:
+        """The parts that a method of `str` has found, which are in the order of the text."""
+        made, at = [], 0
+        for part in parts:
+            begin = self.find(part, at)
+            at = begin + len(part)
+            made.append(self.cut(begin, at))
+        return made
+
+    def __str__(self) -> str:
+        return self
+
+    def __add__(self, other: str) -> str:
+        if not isinstance(other, str) or hasattr(other, "__html__"):
+            return NotImplemented
+        return joined((self, other))
+
+    def __radd__(self, other: str) -> str:
+        return joined((other, self)) if isinstance(other, str) else NotImplemented
+
+    def __mul__(self, times: SupportsIndex) -> str:
+        return joined([self] * index(times)) if hasattr(times, "__index__") else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, key: Any) -> str:
+        if not isinstance(key, slice):
+            at: int = range(len(self))[key]
+            return self.cut(at, at + 1)
+        begin, end, step = key.indices(len(self))
+        if step == 1:
+            return self.cut(begin, max(begin, end))
+        return joined(self.cut(at, at + 1) for at in range(begin, end, step))
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.cut(at, at + 1) for at in range(len(self)))
+
+    def lstrip(self, chars: str | None = None) -> str:
+        """The text without characters at its beginning."""
+        return self.cut(len(self) - len(str.lstrip(self, chars)), len(self))
+
+    def rstrip(self, chars: str | None = None) -> str:
+        """The text without characters at its end."""
+        return self.cut(0, len(str.rstrip(self, chars)))
+
+    def strip(self, chars: str | None = None) -> str:
+        """The text without characters at both ends."""
+        begin = len(self) - len(str.lstrip(self, chars))
+        return self.cut(begin, max(begin, len(str.rstrip(self, chars))))
+
+    def removeprefix(self, prefix: str, /) -> str:
+        """The text without a beginning."""
+        return self.cut(len(self) - len(str.removeprefix(self, prefix)), len(self))
+
+    def removesuffix(self, suffix: str, /) -> str:
+        """The text without an end."""
+        return self.cut(0, len(str.removesuffix(self, suffix)))
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[Any]:
+        """The parts between separators."""
+        parts = str.split(self, sep, maxsplit)
+        return self._cuts(parts) if sep is None else self._between(parts, len(sep))
+
+    def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[Any]:
+        """The parts between separators, of which the last ones count."""
+        parts = str.rsplit(self, sep, maxsplit)
+        return self._cuts(parts) if sep is None else self._between(parts, len(sep))
+
+    def _between(self, parts: Iterable[str], gap: int) -> list[Marked]:
+        made, at = [], 0
+        for part in parts:
+            made.append(self.cut(at, at + len(part)))
+            at += len(part) + gap
+        return made
+
+    def splitlines(self, keepends: bool = False) -> list[Any]:
+        """The lines."""
+        ends = [0]
+        for line in str.splitlines(self, True):
+            ends.append(ends[-1] + len(line))
+        lines = str.splitlines(self, keepends)
+        return [
+            self.cut(begin, begin + len(line)) for (begin, _), line in zip(pairwise(ends), lines, strict=True)
+        ]
+
+    def partition(self, sep: str, /) -> tuple[Any, Any, Any]:
+        """What is before, at and after the first separator."""
+        before, found, after = self._between(str.partition(self, sep), 0)
+        return before, found, after
+
+    def rpartition(self, sep: str, /) -> tuple[Any, Any, Any]:
+        """What is before, at and after the last separator."""
+        before, found, after = self._between(str.rpartition(self, sep), 0)
+        return before, found, after
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
+        """The text with another text in place of one."""
+        if not old or not isinstance(new, str):
+            return str.replace(self, old, new, count)
+        return spread(new, self.split(old, count))
+
+    def join(self, parts: Iterable[str], /) -> str:
+        """The parts with this text between them."""
+        return spread(self, parts)
+
+    # (In these, characters may become more or fewer, so that only a text with one origin keeps it.)
+
+    def lower(self) -> str:
+        """The text in small letters."""
+        return derived(str.lower(self), [self])
+
+    def upper(self) -> str:
+        """The text in capitals."""
+        return derived(str.upper(self), [self])
+
+    def capitalize(self) -> str:
+        """The text with a capital at its beginning."""
+        return derived(str.capitalize(self), [self])
+
+    def title(self) -> str:
+        """The text with a capital at the beginning of each word."""
+        return derived(str.title(self), [self])
+
+
+def runs_of(text: str) -> tuple[Run, ...]:
+    """The origins of any text."""
+    return text.runs if isinstance(text, Marked) else (Run(len(text), UNKNOWN),)
+
+
+def joined(parts: Iterable[str]) -> Marked:
+    """Texts one after the other."""
+    listed = list(parts)
+    runs: list[Run] = []
+    for part in listed:
+        for size, origin in runs_of(part):
+            if runs and runs[-1].origin == origin:
+                runs[-1] = Run(runs[-1].size + size, origin)
+            elif size:
+                runs.append(Run(size, origin))
+    return Marked("".join(listed), runs)
+
+
+def spread(separator: str, parts: Iterable[str]) -> Marked:
+    """Texts with a separator between them."""
+    listed: list[str] = []
+    for part in parts:
+        listed += (separator, part)
+    return joined(listed[1:])
+
+
+def derived(text: str, sources: Iterable[str]) -> Marked:
+    """A text that was made from others, of which each character may have become anything.
+
+    What was made from the template alone is the template's; what was made from one origin has that. Otherwise
+    nobody knows, except perhaps whose message it was.
+    """
+    origins = {run.origin for source in sources for run in runs_of(source) if run.size}
+    if len(origins) > 1:
+        others = {origin._replace(kind="unknown") for origin in origins if origin.kind != "written"}
+        origins = others if len(others) == 1 else {UNKNOWN}
+    return Marked(text, [Run(len(text), origins.pop() if origins else WRITTEN)])
+
+
+def written(text: str) -> Marked:
+    """A text that the template has written."""
+    return Marked(text, [Run(len(text), WRITTEN)])
+
+
+def marked_json(text: str, value: Any, sort_keys: bool) -> Marked:
+    """A value as JSON, in which each string has the origin of what it stands for.
+
+    There must be no quotation marks but those of strings.
+    """
+    parts, at = [], 0
+    for literal, string in zip(_LITERAL.finditer(text), _strings(value, sort_keys), strict=True):
+        parts += [written(text[at : literal.start()]), derived(literal[0], [string])]
+        at = literal.end()
+    return joined([*parts, written(text[at:])])
+
+
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def _strings(value: Any, sort_keys: bool) -> Iterator[str]:
+    """The strings of a value in the order in which JSON has them. Keys that are numbers are strings there."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, own in sorted(value.items()) if sort_keys else value.items():
+            yield key if isinstance(key, str) else written(str(key))
+            yield from _strings(own, sort_keys)
+    elif isinstance(value, (list, tuple)):
+        for own in value:
+            yield from _strings(own, sort_keys)
+
+
+def generated(text: str) -> Marked:
+    """The same text, as one that is inside of {% generation %}."""
+    return Marked(text, [Run(size, origin._replace(generated=True)) for size, origin in runs_of(text)])
+
+
+def marked(value: Any, origin: Origin) -> Any:
+    """The same value, whose texts have an origin: text, number, list or dict, one in another."""
+    if isinstance(value, str):
+        return Marked(value, [Run(len(value), origin)])
+    if isinstance(value, dict):
+        return {marked(key, origin): marked(own, origin) for key, own in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(marked(own, origin) for own in value)
+    return value
