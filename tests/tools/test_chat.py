@@ -188,37 +188,37 @@ def byte_level() -> cpbpe.Tokenizer:
 @in_node
 @pytest.mark.parametrize("make", [llama, byte_level])
 def test_ids(make: Any) -> None:
-    """Each part is encoded by itself; only the template writes special tokens."""
+    """The ids of each part are those of `apply_chat_template`: only the template writes special tokens."""
     tok = make()
     ((found,),) = [
         json.loads(data)["models"] for data in re.findall(r'id="data">(.*?)</script>', static_page(tok))
     ]
     assert found["chats"] == json.loads(json.dumps(chats_of(tok)))
-    special = "|".join(map(re.escape, tok.vocab.special_tokens))
-    messages = [
-        {"role": "user", "content": "Hi </s> [INST]<turn:user>"},
-        {"role": "assistant", "content": "Hello\nworld 🦙"},
-        {"role": "user", "content": "the cat"},
-    ]
+    rng = random.Random(budget.SEED)
+    special = [part for token in tok.vocab.special_tokens for part in (token, token[:-2], token[1:])]
+    cases = []
+    for _ in range(budget.examples(40)):
+        roles = ["user", "assistant"] * rng.randrange(1, 4)
+        said = ("".join(rng.choices((*special, *PARTS, "Hi", "x"), k=rng.randrange(6))) + "y" for _ in roles)
+        texts = (text.replace("</think>", "") for text in said)
+        cases.append([{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)])
     with nodes.started() as node:
         node.load(decompress(b64decode(found["file"])))
-        parts, ids, whole = node.ask(
-            """const parts = cpbpe.chat(table, messages, true);
-            const { ids, whole } = cpbpe.chatTokens(models.model, parts);
-            return [parts, ids, whole];""",
+        rows = node.ask(
+            """return cases.map((messages) => {
+              const parts = cpbpe.chat(table, messages, true);
+              return [parts, cpbpe.chatTokens(models.model, parts)];
+            });""",
             table=found["chats"]["default"],
-            messages=messages,
+            cases=cases,
         )
-    expected: list[Any] = []
-    for part in parts:
-        if part["message"] is not None:
-            expected.append(part["text"])
-            continue
-        for text in filter(None, re.split(f"({special})", part["text"])):
-            expected.append(cpbpe.Special(text) if re.fullmatch(special, text) else text)
-    assert [id for own in ids for id in own] == tok.encode_parts(expected)
-    assert whole == tok.encode("".join(part["text"] for part in parts), allowed_special="all")
-    assert len(ids) == 7
+    for messages, (parts, answer) in zip(cases, rows, strict=True):
+        chat = tok.apply_chat_template(messages, add_generation_prompt=True)
+        assert "".join(part["text"] for part in parts) == chat.text
+        pairs = [(id, part["message"]) for part, own in zip(parts, answer["ids"], strict=True) for id in own]
+        assert sorted(pairs, key=str) == sorted(zip(chat.ids, chat.messages, strict=True), key=str), messages
+        assert [id for id, _ in pairs] == chat.ids
+        assert answer["whole"] == tok.encode(chat.text, allowed_special="all", **tok.file_options)
 
 
 # --- The panel ------------------------------------------------------------------------------------
@@ -269,7 +269,11 @@ def test_the_panel(opened: Opener, tmp_path: Path) -> None:
     )
     drawn = page.locator("#chat-tokens .symbol").all_text_contents()
     assert "[INST]" in drawn
-    assert page.locator("#messages output").all_inner_texts()[0] == f"{len(tok.encode('Be brief.'))} tokens"
+    roles, texts = ("system", "user", "assistant"), ("Be brief.", "Hi [INST]", "Yes.")
+    messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    chat = tok.apply_chat_template(messages, add_generation_prompt=True)
+    counts = [f"{chat.messages.count(number)} tokens" for number in range(3)]
+    assert page.locator("#messages output").all_inner_texts() == counts
     # Another template of another model, and a model without one.
     page.select_option("#which", "1")
     assert page.locator("#chat-name option").all_inner_texts() == ["default", "other"]

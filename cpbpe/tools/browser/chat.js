@@ -48,12 +48,61 @@
     return parts;
   };
 
-  // The ids of each part, encoded by itself: only the template writes special tokens; in messages they are text. `whole`
-  // are the ids of all as one text, as transformers encodes it.
-  cpbpe.chatTokens = (model, parts) => ({
-    ids: parts.map(({ text, message }) => model.encode(text, { special: message === null }).ids),
-    whole: model.encode(parts.map(({ text }) => text).join(''), { special: true }).ids,
-  });
+  // The ids of each part. All is encoded as one text, in which only the template writes special tokens; in messages they
+  // are text. (`cpbpe/tokenizer/chats.py` does the same, and says why.) `whole` are the ids if they were tokens there, too.
+  cpbpe.chatTokens = (model, parts) => {
+    const text = parts.map((part) => part.text).join('');
+    const said = parts.flatMap((part) => Array(part.text.length).fill(part.message !== null));
+    const made = model.encode(text, { row: rowOf(model, text, said) });
+    // An id belongs to the first message of which it has a character, or else to the template.
+    const ids = parts.map(() => []);
+    const ends = [];
+    for (const part of parts) ends.push((ends[ends.length - 1] ?? 0) + Array.from(part.text).length);
+    made.ids.forEach((id, token) => {
+      const [begin, end] = [made.begins[token], Math.max(made.ends[token], made.begins[token] + 1)];
+      const first = ends.findIndex((one) => one > begin);
+      let at = first;
+      while (!model.texts.has(id) && parts[at].message === null && ends[at] < end) at += 1;
+      ids[parts[at].message === null ? first : at].push(id);
+    });
+    return { ids, whole: model.encode(text, { special: true }).ids };
+  };
+
+  // The parts of a text, of which special tokens are those that the template wrote: what messages say is covered.
+  const rowOf = (model, text, said) => {
+    const used = [...model.special.keys()].join('');
+    const cover = (unit) => {
+      let code = /[\p{L}\p{N}]/u.test(unit) ? 0x4e00 : 0xe000;
+      while (used.includes(String.fromCharCode(code))) code += 1;
+      return String.fromCharCode(code);
+    };
+    let covered = text;
+    for (;;) {
+      const row = model.split(covered, { special: true });
+      const hidden = [];
+      let at = 0;
+      for (const part of row) {
+        const taken = part.text ?? part;
+        const token = model.texts.get(part.id);
+        if (token !== undefined) {
+          const begin = at + Math.max(0, taken.indexOf(token));
+          const place = said.indexOf(true, begin);
+          if (place >= 0 && place < begin + token.length) hidden.push(place);
+        }
+        at += taken.length;
+      }
+      if (!hidden.length) {
+        at = 0;
+        return row.map((part) => {
+          const own = text.slice(at, (at += (part.text ?? part).length));
+          return typeof part === 'object' ? { ...part, text: own } : own;
+        });
+      }
+      const units = Array.from({ length: covered.length }, (_, unit) => covered[unit]);
+      for (const place of hidden) units[place] = cover(units[place]);
+      covered = units.join('');
+    }
+  };
 }
 
 if (typeof document !== 'undefined') {
@@ -151,7 +200,7 @@ if (typeof document !== 'undefined') {
     // (Both are taken to end with -1, so that they differ if one is longer.)
     const other = ids.flat().concat(-1).findIndex((id, at) => id !== (whole[at] ?? -1));
     if (other >= 0) {
-      notes.push(`As one text, which is how transformers encodes a conversation, it would have ` +
+      notes.push(`As one text, in which users can write special tokens, it would have ` +
         `${view.count(whole.length, 'token')}, which differ from token ${view.number(other + 1)} on.`);
     }
     view.by('chat-tokens').replaceChildren(

@@ -194,13 +194,14 @@ const cpbpe = {};
     // --- Texts -----------------------------------------------------------------------------------------------------
 
     // Encode a text: ids, and where each begins and ends in it, in characters (not in JavaScript's units). `alpha` is
-    // the chance that a merge is skipped.
-    encode(text, { prefix = 'model', alpha = 0, seed = 0, bos = false, eos = false, special = false } = {}) {
+    // the chance that a merge is skipped. `row` are the parts of the text, if they are known.
+    encode(text, { prefix = 'model', alpha = 0, seed = 0, bos = false, eos = false, special = false, row } = {}) {
       for (const [wanted, id, name] of [[bos, this.bos, 'bos'], [eos, this.eos, 'eos']]) {
         if (wanted && id === null) throw new Error(`This model has no ${name}.`);
       }
       if (!(alpha >= 0 && alpha <= 1)) throw new Error(`The chance of skipping a merge is from 0 to 1, not ${alpha}.`);
-      const parts = this.split(text, { special, prefix });
+      const parts = row ?? this.split(text, { special, prefix });
+      const later = row && this.carried.options.prefix_after_special === false ? 'off' : prefix;
       const made = { ids: bos ? [this.bos] : [], begins: bos ? [0] : [], ends: bos ? [0] : [] };
       let at = 0;
       parts.forEach((part, place) => {
@@ -213,7 +214,7 @@ const cpbpe = {};
         // Each part has a seed of its own; the first one has that of the text.
         const own = BigInt.asUintN(64, place ? mixed(mixed(BigInt(seed)) ^ BigInt(place)) : BigInt(seed));
         const halves = [Number(own & 0xffffffffn), Number(own >> 32n)];
-        const count = cpbpe.call('encode', encoder.encode(part), this.number, PREFIX[prefix], alpha, ...halves);
+        const count = cpbpe.call('encode', encoder.encode(part), this.number, PREFIX[place ? later : prefix], alpha, ...halves);
         const found = numbers();
         for (let token = 0; token < count; token += 1) {
           made.ids.push(found[token]);
@@ -280,8 +281,8 @@ const cpbpe = {};
 
     // --- Special tokens: cpbpe/tokenizer/special_tokens.py does the same, and says what their flags mean -------------
 
-    // `special`: the ids of special tokens by their texts; `plain`: those of tokens that every text is searched for;
-    // `shown`: what tokens are decoded to, by their ids, if the core would decode them to something else.
+    // `special`: the ids of special tokens by their texts; `texts`: the reverse; `plain`: the ids of tokens that every
+    // text is searched for; `shown`: what tokens are decoded to, by their ids, if the core would decode them to something else.
     #findTokens() {
       const ids = new Map();
       for (let id = 0; id < this.size; id += 1) {
@@ -304,6 +305,7 @@ const cpbpe = {};
         const isForTheCore = id < this.size && this.types[id] !== CONTROL && name === text;
         if (!isForTheCore) this.shown.set(id, name === text ? text : name.replaceAll('▁', ' '));
       }
+      this.texts = new Map([...this.special].map(([text, id]) => [id, text]));
       this.searches = {}; // what `split` has made of these
     }
     #has(token, flag) {
