@@ -24,7 +24,7 @@ from datetime import datetime
 from typing import Any
 
 from cpbpe.errors import ChatTemplateError, missing
-from cpbpe.lazy import Kept
+from cpbpe.lazy import Kept, kept
 from cpbpe.tokenizer.marked_text import derived, generated, joined, marked_json, written
 
 _NEED = "chat templates need the package jinja2, 3.1.6 or newer"
@@ -53,7 +53,7 @@ ALL_TIMES = 64
 
 _FILTERS = (
     "abs attr capitalize count d default dictsort e escape first float forceescape groupby int items last",
-    "length list lower map max min reject rejectattr reverse safe select selectattr sort title trim unique",
+    "length list lower map max min reject rejectattr reverse safe select selectattr sort trim unique",
     "upper wordcount",
 )
 """The filters of jinja2 that are there. Others make texts or lists of any length, or are random."""
@@ -81,7 +81,6 @@ class ChatTemplate:
             environment = _Environment()
             self.tree = environment.parse(source)
             self._plain = environment.from_string(source)
-            self._marking = _MarkingEnvironment().from_string(source)
         except jinja2.TemplateSyntaxError as error:
             raise ChatTemplateError(f"has a mistake in line {error.lineno} ({error.message})") from None
         except Exception as error:  # whatever is too deep for the parsers of jinja2 and Python
@@ -94,6 +93,12 @@ class ChatTemplate:
             isinstance(call.node, nodes.ExtensionAttribute) for call in self.tree.find_all(nodes.Call)
         )
         """Whether it says what the model generates, by {% generation %}."""
+        self._source = source
+
+    @kept
+    def _marking(self) -> jinja2.Template:
+        """The template that writes marks."""
+        return _MarkingEnvironment().from_string(self._source)
 
     def render(
         self,
@@ -266,6 +271,12 @@ def _string(environment: _Environment, value: object) -> str:
 
 
 @pass_environment
+def _title(environment: _Environment, value: object) -> str:
+    text = environment.text_of(value)
+    return environment.made(FILTERS["title"](text), [text])
+
+
+@pass_environment
 def _join(environment: _Environment, value: Any, d: str = "", attribute: str | int | None = None) -> str:
     if attribute is not None:
         value = map(make_attrgetter(environment, attribute), value)
@@ -327,6 +338,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         )
         own = {"tojson": _tojson, "string": _string, "join": _join, "replace": _replace, "indent": _indent}
         self.filters = {name: FILTERS[name] for names in _FILTERS for name in names.split()} | own
+        self.filters["title"] = _title
         self.globals = {
             **{name: self.globals[name] for name in ("range", "cycler", "joiner")},
             "dict": _dict,
@@ -465,6 +477,11 @@ class _MarkingEnvironment(_Environment):
     concat = staticmethod(joined)
 
     written = staticmethod(written)
+
+    def __init__(self) -> None:
+        super().__init__()
+        # (A text that is safe is not escaped when others are. Without HTML, this makes no difference to it.)
+        self.filters["safe"] = _string
 
     def made(self, text: str, sources: Iterable[str]) -> str:
         """A text that was made from others."""

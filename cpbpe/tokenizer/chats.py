@@ -22,10 +22,14 @@ which ends the turn. Where that is doubtful, asking for it is an error that says
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cpbpe.errors import ChatTemplateError
 from cpbpe.foreign import closest
@@ -149,19 +153,17 @@ def apply_chat_template(
     tokens = list(_tokens(encoder, row, special))
     spaceless = {token.taken: token.own for token in tokens}
     at = character_positions(text.encode())
-    spans = [spaceless.get((at[b], at[e]), (at[b], max(at[e], at[b] + 1))) for b, e in places]
-    said = [(begin, end, origin.message) for begin, end, origin in _stretches(origins)]
+    spans = np.array(
+        [spaceless.get((at[b], at[e]), (at[b], max(at[e], at[b] + 1))) for b, e in places], np.int64
+    ).reshape(-1, 2)
+    said = [stretch for stretch in _stretches(origins) if stretch[2].message is not None]
+    numbers = [*(origin.message for _, _, origin in said), None]
+    first = _within(spans, [(begin, end) for begin, end, _ in said]).tolist()
     roles = [message["role"] for message in checked]
-    answers = _answers(own, roles, origins, tokens)
-    return ChatEncoding(
-        text=text,
-        ids=ids,
-        parts=_parts(encoder, row, special),
-        messages=[next((m for m in own if m is not None), None) for own in _within(spans, said)],
-        _assistant=answers
-        if isinstance(answers, str)
-        else [bool(own) for own in _within(spans, [(*span, True) for span in answers])],
-    )
+    answers = _answers(own, roles, origins, tokens, bool(add_generation_prompt))
+    if not isinstance(answers, str):
+        answers = (_within(spans, answers) >= 0).tolist()
+    return ChatEncoding(text, ids, _parts(encoder, row, special), [numbers[one] for one in first], answers)
 
 
 # --- What is given --------------------------------------------------------------------------------
@@ -363,21 +365,15 @@ def _parts(encoder: SpecialEncoder, row: Row, special: frozenset[int]) -> list[s
 # --- Who says what --------------------------------------------------------------------------------
 
 
-def _within(spans: Sequence[Span], stretches: Sequence[tuple[int, int, Any]]) -> Iterator[list[Any]]:
-    """For each span the values of the stretches in which characters of it are. Both are in order."""
-    first = 0
-    for begin, end in spans:
-        while first < len(stretches) and stretches[first][1] <= begin:
-            first += 1
-        found, at = [], first
-        while at < len(stretches) and stretches[at][0] < end:
-            found.append(stretches[at][2])
-            at += 1
-        yield found
+def _within(spans: NDArray[np.int64], stretches: Sequence[Span]) -> NDArray[np.int64]:
+    """For each span the first stretch in which characters of it are; -1 if there is none. Both are in order."""
+    begins, ends = np.array([*stretches, (1 << 62, 1 << 62)], np.int64).T
+    first = np.searchsorted(ends, spans[:, 0], "right")
+    return np.where(begins[first] < spans[:, 1], first, -1)
 
 
 def _answers(
-    template: ChatTemplate, roles: Sequence[str], text: str, tokens: Sequence[_Token]
+    template: ChatTemplate, roles: Sequence[str], text: str, tokens: Sequence[_Token], has_prompt: bool
 ) -> list[Span] | str:
     """Where the assistant speaks, or why nobody knows."""
     stretches = list(_stretches(text))
@@ -388,10 +384,10 @@ def _answers(
     out = "a template with {% generation %} around what the assistant says tells it"
     if any(origin.kind == "unknown" and origin.message is None for _, _, origin in stretches):
         return f"the chat template changes texts in a way that does not show who has said what; {out}"
-    if roles[-1] != _ASSISTANT:
+    if roles[-1] != _ASSISTANT or has_prompt:
         return (
-            f"the last message is not the assistant's, so it does not show how its turns end; leave out the "
-            f"messages after its last one, or {out}"
+            f"the assistant's message is not the last, so that nobody can tell how its turns end; leave out "
+            f"what is after it, or {out}"
         )
     return _by_content(roles, stretches, tokens, out)
 
@@ -403,26 +399,32 @@ def _by_content(
     out: str,
 ) -> list[Span] | str:
     """Where the assistant speaks, from the content of its messages to the ends of its turns."""
+    said = [stretch for stretch in stretches if stretch[2].kind != "written"]
+    by_message: dict[int | None, list[tuple[int, int, Origin]]] = {}
+    for stretch in said:
+        by_message.setdefault(stretch[2].message, []).append(stretch)
+    begins, starts = [begin for begin, _, _ in said], [token.own[0] for token in tokens]
     answers: list[Span] = []
     last = None
     for number, role in enumerate(roles):
         if role != _ASSISTANT:
             continue
-        own = [(begin, end, origin) for begin, end, origin in stretches if origin.message == number]
-        if not own:
-            return (
-                f"the text has nothing of messages[{number}], so it does not show where that turn ends; {out}"
-            )
+        own = by_message.get(number)
+        if own is None:
+            return f"the text has nothing of messages[{number}], so it does not show that turn; {out}"
         if odd := {origin.field for _, _, origin in own} - {"content"}:
             return (
                 f"messages[{number}] says more than its content ({', '.join(sorted(odd))}), and nobody "
                 f"can tell where that begins; {out}"
             )
         begin, end = own[0][0], own[-1][1]
-        others = [at for at, _, origin in stretches if origin.kind != "written" and origin.message != number]
-        token = next((token for token in tokens if token.own[0] >= end), None)
-        if token is None or any(begin < at < token.own[0] for at in others):
+        place = bisect_left(starts, end)
+        between = (
+            bisect_left(begins, starts[place]) - bisect_left(begins, begin) if place < len(starts) else 0
+        )
+        if between != len(own):  # there is no token, or somebody else speaks before it
             return f"no special token ends the turn of messages[{number}]; {out}"
+        token = tokens[place]
         if last not in (None, token.text):
             return f"the turn of messages[{number}] ends in another token than the one before; {out}"
         last = token.text

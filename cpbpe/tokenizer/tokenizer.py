@@ -7,7 +7,7 @@ and `alignment`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
@@ -402,11 +402,11 @@ class Tokenizer:
 
     def apply_chat_template(
         self,
-        messages: Iterable[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         template: str | None = None,
         add_generation_prompt: bool = False,
-        tools: Iterable[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         **variables: Any,
     ) -> ChatEncoding:
         r"""A conversation as ids, by the model's chat template. Only the template writes special tokens.

@@ -192,7 +192,7 @@ SAID = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes
         (
             "{% for m in messages %}{{ m.content }}</s>{% endfor %}",
             SAID + SAID[:1],
-            "the last message is not",
+            "message is not the last",
         ),
         ("{{ messages[0].content }}</s>", SAID, r"the text has nothing of messages\[1\]"),
         (
@@ -228,6 +228,16 @@ def test_doubtful_masks(template: str, messages: Any, problem: str | None) -> No
     else:
         with pytest.raises(ValueError, match=f"{problem}.*generation"):
             _ = chat.assistant
+
+
+def test_no_mask_of_a_prompt() -> None:
+    """The beginning of an answer is not the end of one."""
+    template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<s>{% endif %}"
+    )
+    chat = mistral().apply_chat_template(SAID, template=template, add_generation_prompt=True)
+    with pytest.raises(ValueError, match="message is not the last"):
+        _ = chat.assistant
 
 
 def test_generation_in_sets_and_macros() -> None:
@@ -268,7 +278,7 @@ KEPT = (
     "{{ {'a': x} | tojson }}{{ x | tojson }}{{ (x | upper) + x.title() }}{{ x * 2 }}",
     "{{ x if '</s>' in x and x.startswith(' ') and x | length > 3 and x != '' else '<s>' }}",
     "{{ x.removeprefix(' ') }}{{ x.removesuffix(' ') }}{{ x.rpartition('a')[0] }}",
-    "{{ x | first }}{{ x | last }}{{ x | list | join }}",
+    "{{ x | first }}{{ x | last }}{{ x | list | join }}{{ x | title }}{{ x | safe }}{{ '<s>' | safe }}",
     "{% filter trim %}<s>{{ x }}{% endfilter %}{% for c in x %}{{ c }}{% endfor %}",
 )
 
@@ -366,7 +376,7 @@ def test_bos_and_options() -> None:
     assert bare.ids == tok.encode_parts([1, "Hi"], prefix_after_special=False) != expected
     for options in ({"reverse": True}, {"alpha": 0.1}, {"seed": 5}):
         with pytest.raises(TypeError, match=f"apply_chat_template.. has no option '{next(iter(options))}'"):
-            tok.using(**options).apply_chat_template(SAID, template=template)  # type: ignore[arg-type]
+            tok.using(**options).apply_chat_template(SAID, template=template)
 
 
 def test_names_of_templates() -> None:
@@ -425,7 +435,7 @@ def test_what_content_may_be() -> None:
     )
     message = {"role": Name("user"), "content": [{"type": "text", "text": Name("Hi")}], "n": np.float64(1)}
     assert mistral().apply_chat_template([message], template=template).text == "TrueHi2.0"
-    none = {"role": "assistant", "content": None, "tool_calls": []}
+    none: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": []}
     assert (
         mistral().apply_chat_template([none], template="{{ messages[0].content is defined }}").text == "False"
     )
@@ -465,8 +475,8 @@ def grown(start: str, step: str, times: int = 99) -> str:
         ("{{ 7 ** (7 ** 9) }}", "stopped"),
         ("{{ ('a' * 10**5).replace('a', 'b' * 10**5) }}", "stopped"),
         ("{{ ('a' * 10**5) | replace('a', 'b' * 10**5) }}", "stopped"),
-        ("{{ ('a' * 10**5).join(range(10**5) | map('string')) }}", "stopped"),
-        ("{{ range(10**5) | join('a' * 10**5) }}", "stopped"),
+        ("{{ ('a' * 10**4).join(range(10**4) | map('string')) }}", "stopped"),
+        ("{{ range(10**4) | join('a' * 10**4) }}", "stopped"),
         ("{{ '%099999999d' % 5 }}", "formats with a width"),
         ("{{ '{:099999999}'.format(5) }}", "formats with a width"),
         ("{{ '{:{}}'.format(5, 99999999) }}", "formats with a width"),
@@ -556,9 +566,10 @@ def test_origins(letters: list[str], others: list[str], at: int, step: str) -> N
 
 def test_origins_that_are_lost() -> None:
     """Other methods make ordinary texts, of which nobody knows the origin; some keep it if there is one."""
-    said = marked("Straße", Origin("said", 3))
+    said: Any = marked("Straße", Origin("said", 3))
     written = Marked("a", [Run(1, WRITTEN)])
-    text = said + written
+    text: Any = said + written
+    arguments: Any
     for name in vars(str):
         if name not in vars(Marked) and name.islower() and not name.startswith("_"):
             for arguments in ((), ("a",), (9,), ("a", "b"), ({},)):
@@ -568,8 +579,8 @@ def test_origins_that_are_lost() -> None:
                     continue
                 assert not isinstance(result, Marked) or result is text
     assert said.upper().runs == (Run(7, Origin("said", 3)),)
-    assert (said + written).upper().runs == (Run(8, Origin("unknown", 3)),)
+    assert text.upper().runs == (Run(8, Origin("unknown", 3)),)
     assert (said + marked("x", Origin("said", 4))).lower().runs == (Run(7, Origin("unknown")),)
-    assert generated(said).upper().runs == (Run(7, Origin("said", 3, "", True)),)
+    assert runs_of(generated(said).upper()) == (Run(7, Origin("said", 3, "", True)),)
     assert runs_of("ab") == (Run(2, Origin("unknown")),)
-    assert Marked("").upper().runs == (Run(0, WRITTEN),)
+    assert runs_of(Marked("").upper()) == (Run(0, WRITTEN),)
