@@ -43,7 +43,16 @@ if __name__ == "__main__":
 import numpy as np
 
 import cpbpe
-from cpbpe import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Tokenizer, WordCounts
+from cpbpe import (
+    ChatTemplateError,
+    ModelSpec,
+    NormalizerSpec,
+    Piece,
+    Pieces,
+    PieceType,
+    Tokenizer,
+    WordCounts,
+)
 from cpbpe.corpus.documents import Documents
 from cpbpe.lint.usage import read_embeddings
 from cpbpe.model.formats import registry
@@ -52,12 +61,15 @@ from cpbpe.packing.lines import FORMS, DocumentEncoder, LineDecoder
 from cpbpe.packing.manifest import MANIFEST
 from cpbpe.text.charsmap_build import charsmap_from_tsv
 from cpbpe.text.split_patterns import PATTERNS
+from cpbpe.tokenizer.chat_templates import ChatTemplate
+from cpbpe.tokenizer.marked_text import Origin, marked, runs_of
 from cpbpe.tools.chat import chat_table
 from tests.bytes import models as byte_models
 from tests.bytes.test_tokenizer_json import PARTS, REPEATS
 from tests.conftest import ENGINES, most_memory
 from tests.formats import test_verdicts as verdicts
 from tests.support import charsmaps, hostile, tokenizers
+from tests.support.chats import STYLES
 from tests.support.mutations import Chosen, mutated, other_values
 from tests.support.parity import Pair
 from tests.support.time_limit import time_limit
@@ -322,8 +334,9 @@ def read_rows(data: bytes) -> None:
 
 
 def chat(data: bytes) -> None:
-    """A chat template, of which a table is made, or it is said why there is none."""
-    seeds = (template_of(name).encode() for name in TEMPLATES)
+    """A chat template: who has written what; and its table, or why there is none."""
+    seeds = [template_of(name).encode() for name in TEMPLATES]
+    seeds += [style.template.encode() for style in STYLES.values()]
     text = _changed(Chosen(data), *seeds).decode(errors="replace")
     if re.search(r"\d{4}|\*|\|[^}]*(center|indent|format)|range", text):
         return  # a template takes the time and the memory that it wants
@@ -331,6 +344,15 @@ def chat(data: bytes) -> None:
         table = chat_table(text, TOKENS)
     assert json.loads(json.dumps(table)).keys() == table.keys()
     assert table.get("problem", ".").endswith("."), table
+    said = "①②③ ④\n⑤⑥"  # (which no template has)
+    messages = [{"role": role, "content": f" {said}</think>{said} "} for role in ("user", "assistant")]
+    with suppress(ChatTemplateError):
+        given = {"messages": messages, "tools": [said], "bos_token": "<s>", "add_generation_prompt": True}
+        given = {name: marked(value, Origin("said", 0)) for name, value in given.items()}
+        rendered = ChatTemplate(text).render(given, marks=True)
+        origins = (run.origin.kind for run in runs_of(rendered) for _ in range(run.size))
+        kinds = {kind for kind, letter in zip(origins, rendered, strict=True) if letter in "①②③④⑤⑥"}
+        assert "written" not in kinds, text
 
 
 # --- Models that are made up ----------------------------------------------------------------------

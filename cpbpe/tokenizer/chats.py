@@ -366,7 +366,7 @@ def _parts(encoder: SpecialEncoder, row: Row, special: frozenset[int]) -> list[s
 
 
 def _within(spans: NDArray[np.int64], stretches: Sequence[Span]) -> NDArray[np.int64]:
-    """For each span the first stretch in which characters of it are; -1 if there is none. Both are in order."""
+    """For each span the first stretch with characters of it; -1 if there is none. Both are in order."""
     begins, ends = np.array([*stretches, (1 << 62, 1 << 62)], np.int64).T
     first = np.searchsorted(ends, spans[:, 0], "right")
     return np.where(begins[first] < spans[:, 1], first, -1)

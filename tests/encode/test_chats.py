@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from datetime import datetime
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -520,6 +522,13 @@ def test_an_old_jinja(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jinja2.__version__", "3.1.5")
     with pytest.raises(ImportError, match=r"newer, and this is 3\.1\.5: pip install"):
         ChatTemplate("{{ messages }}")
+
+
+def test_without_jinja(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "cpbpe.tokenizer.chat_templates")
+    with pytest.raises(ImportError, match=r"jinja2, 3\.1\.6 or newer: pip install 'jinja2>=3\.1\.6'"):
+        import_module("cpbpe.tokenizer.chat_templates")
 
 
 # --- Texts with origins ---------------------------------------------------------------------------

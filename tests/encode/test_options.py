@@ -2,8 +2,9 @@
 
 import pydoc
 import re
+from functools import partial
 from inspect import CO_VARKEYWORDS, signature
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -40,10 +41,11 @@ def test_nothing_is_forgotten() -> None:
         if hasattr(call, "__code__") and call.__code__.co_flags & CO_VARKEYWORDS
     }
     refusing = {"__init__", "__call__"}  # they take anything, to say what to do instead
-    assert every == ENCODE_CHECKS.keys() | DECODE_CHECKS.keys() | {"using"} | refusing
+    chats = {"apply_chat_template"}  # it takes variables, and options that are bound: see test_chats.py
+    assert every == ENCODE_CHECKS.keys() | DECODE_CHECKS.keys() | {"using"} | refusing | chats
     assert VALUES.keys() == ENCODE.keys() == EncodeOptions.__annotations__.keys()
     assert DECODE_VALUES.keys() == DECODE.keys() == DecodeOptions.__annotations__.keys()
-    assert REFUSED.keys() <= ENCODE_CHECKS.keys() | DECODE_CHECKS.keys()
+    assert REFUSED.keys() <= ENCODE_CHECKS.keys() | DECODE_CHECKS.keys() | chats
 
 
 @pytest.mark.parametrize("name", ["encode", "truncate", "decode", "stream_decoder"])
@@ -96,9 +98,15 @@ def test_refusals_are_sentences() -> None:
         for option, reason in reasons.items():
             assert option in ENCODE
             assert re.fullmatch(r"[a-z][^.]{10,}; [a-z][^.]{8,}", reason), reason
-            tok = tokenizer("llama", ENGINES[0])
+            tok, options = tokenizer("llama", ENGINES[0]), {option: ENCODE[option].default}
+            ask = partial(getattr(tok, call), *ARGUMENTS.get(call, ()), **options)
+            if call == "apply_chat_template":  # it takes no options but those that are bound
+                messages = [{"role": "user", "content": "a"}]
+                ask = partial(
+                    tok.using(**cast(Any, options)).apply_chat_template, messages, template="{{ 1 }}"
+                )
             with pytest.raises(TypeError, match=re.escape(refusal(call, option))):
-                getattr(tok, call)(*ARGUMENTS[call], **{option: ENCODE[option].default})
+                ask()
 
 
 @pytest.mark.parametrize(("call", "table"), EVERY)
