@@ -125,6 +125,29 @@ def test_no_message_writes_special_tokens(name: str) -> None:
         assert "".join(texts) == chat.text or name == "phi"  # (whose tokens take spaces)
 
 
+@pytest.mark.parametrize("name", tiers.some(zoo.REAL, zoo.REAL[2:3]))
+def test_the_same_as_mistral_common(name: str) -> None:
+    """Mistral's own library puts ids together, so that messages can spell special tokens there, too."""
+    from mistral_common.integrations.chat_templates import chat_templates as theirs
+    from mistral_common.protocol.instruct import messages as instruct
+    from mistral_common.protocol.instruct.request import ChatCompletionRequest
+    from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+
+    path = zoo.real_path(name)
+    template = theirs.convert_tokenizer_to_chat_template(path)
+    tok = cpbpe.load(path).using(prefix_after_special=False)
+    oracle = MistralTokenizer.from_file(str(path))
+    rng = random.Random(f"{name} {budget.SEED}")
+    for _ in range(budget.examples(40)):
+        said = text_from(rng, ("[INST]", "[/INST]", "</s>", "<s>", "[TOOL_CALLS]", "<unk>", *PARTS))
+        roles = ["user", "assistant"] * rng.randrange(3) + ["user"]
+        messages = [{"role": role, "content": f"x{said()}x"} for role in roles]
+        kinds: Any = {"user": instruct.UserMessage, "assistant": instruct.AssistantMessage}
+        asked: Any = [kinds[message["role"]](content=message["content"]) for message in messages]
+        expected = oracle.encode_chat_completion(ChatCompletionRequest(messages=asked))
+        assert tok.apply_chat_template(messages, template=template).ids == expected.tokens, messages
+
+
 def test_parts_by_hand() -> None:
     tok, _ = style("chatml")
     rng = random.Random(budget.SEED)

@@ -156,6 +156,7 @@ TOOLS = ("<tool_call>", "</tool_call>", "<think>", "</think>", "<tool_response>"
 STYLES = {
     "chatml": Style(CHATML, "qwen", {}, IM, ends=IM[1:]),
     "chatml-llama": Style(CHATML, "llama", {"legacy": False}, IM, ends=IM[1:]),
+    "normalized": Style(CHATML, "llama", {"legacy": True}, IM, flags={"normalized": True}, ends=IM[1:]),
     "llama-2": Style(LLAMA_2, "llama", {"legacy": True}, (), ends=("</s>",)),
     "mistral": Style(MISTRAL, "llama", {"legacy": False}, ("[INST]", "[/INST]"), ends=("</s>",)),
     "llama-3": Style(LLAMA_3, "qwen", {"bos_token": "<|begin|>"}, HEADERS, ends=HEADERS[2:]),
@@ -189,8 +190,8 @@ def saved(style: Style, folder: Path) -> Any:
     source = folder / "source"
     source.mkdir(parents=True)
     made = _trained(style.base, source)(getattr(transformers, _CLASSES[style.base]), style.options)
-    token, flags = transformers.AddedToken, style.flags or {}
-    made.add_tokens([token(text, special=True, normalized=False, **flags) for text in style.special])
+    token, flags = transformers.AddedToken, {"normalized": False, **(style.flags or {})}
+    made.add_tokens([token(text, special=True, **flags) for text in style.special])
     made.add_tokens([token(text, special=False, normalized=False) for text in style.plain])
     made.chat_template = style.template
     made.save_pretrained(str(folder / "saved"))
