@@ -25,7 +25,7 @@ from typing import Any
 
 from cpbpe.errors import ChatTemplateError, missing
 from cpbpe.lazy import Kept, kept
-from cpbpe.tokenizer.marked_text import derived, generated, joined, marked_json, written
+from cpbpe.tokenizer.marked_text import derived, generated, joined, marked_json, runs_of, written
 
 _NEED = "chat templates need the package jinja2, 3.1.6 or newer"
 _PACKAGE = "'jinja2>=3.1.6'"
@@ -59,7 +59,9 @@ _FILTERS = (
 """The filters of jinja2 that are there. Others make texts or lists of any length, or are random."""
 _WIDE = frozenset(["center", "encode", "expandtabs", "ljust", "rjust", "to_bytes", "translate", "zfill"])
 """Methods of strings and numbers that are not there, for the same reason."""
-_LONG_NUMBER = re.compile(r"[0-9]{4}|\*|:[^}]*\{")
+_LONG_NUMBER = re.compile(
+    r"%(?:\([^)]*\))?[#0\- +_^]*(?:[0-9]*\.)?(?:\*|[0-9]{4})|\{[^{}]*:[^{}]*(?:[0-9]{4}|\{)"
+)
 """A width in a format, or one that is given beside it."""
 
 
@@ -181,6 +183,8 @@ class _Rendering:
                 rest += (*one, *one.values())
             elif isinstance(one, (list, tuple, set, frozenset)):
                 rest += one
+            elif one is not None and not isinstance(one, (bool, int, float)):
+                texts.append("?")  # (it may have any texts, whose origin is not known, as of this one)
         if limit:
             self.check(size)
         return texts
@@ -254,14 +258,14 @@ def _tojson(
 ) -> str:
     """A value as JSON. (The filter of jinja2 is for HTML.)"""
     texts = _RENDERING.get().texts_in(value)
-    spaces = [" " * min(indent, 17) if isinstance(indent, int) else indent or "", *(separators or ())]
-    if max(map(len, spaces)) > 16:
+    spaces = [part for part in (indent, *(separators or ())) if isinstance(part, str)]
+    if max([0, *map(len, spaces), indent if isinstance(indent, int) else 0]) > 16:
         raise ChatTemplateError("writes JSON with more than 16 spaces")
     text = json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
-    if '"' in "".join(spaces):  # (so that strings cannot be told from what is between them)
-        return environment.made(text, texts)
+    if spaces and not all(map(environment.is_between_strings, spaces)):
+        return environment.made(text, [*texts, *spaces])
     return environment.json(text, value, sort_keys)
 
 
@@ -294,7 +298,8 @@ def _replace(environment: _Environment, s: object, old: object, new: object, cou
 def _indent(environment: _Environment, s: str, width: int | str = 4, *rest: bool, **more: bool) -> str:
     size = width if isinstance(width, int) else len(width)
     _RENDERING.get().check(len(s) + size * (s.count("\n") + 1))
-    return environment.made(FILTERS["indent"](s, width, *rest, **more), [s])
+    made: str = FILTERS["indent"](s, width, *rest, **more)
+    return environment.made(made, [s, width] if isinstance(width, str) else [s])
 
 
 # --- The sandbox ----------------------------------------------------------------------------------
@@ -356,6 +361,10 @@ class _Environment(ImmutableSandboxedEnvironment):
     def json(self, text: str, value: object, sort_keys: bool) -> str:
         """A text that is a value as JSON."""
         return text
+
+    def is_between_strings(self, text: str) -> bool:
+        """Whether it is the template's own, and has nothing that is taken for a string of JSON."""
+        return True
 
     # --- Limits -----------------------------------------------------------------------------------
 
@@ -490,6 +499,10 @@ class _MarkingEnvironment(_Environment):
     def json(self, text: str, value: object, sort_keys: bool) -> str:
         """A text that is a value as JSON."""
         return marked_json(text, value, sort_keys)
+
+    def is_between_strings(self, text: str) -> bool:
+        """Whether it is the template's own, and has nothing that is taken for a string of JSON."""
+        return '"' not in text and all(run.origin.kind == "written" for run in runs_of(text))
 
     def finalized(self, value: Any) -> Any:
         """A value that is about to be written. Numbers are the template's."""

@@ -299,7 +299,6 @@ KEPT = (
     "{% set y %}<s>{{ x }}{% endset %}{{ y }}{{ y.partition('\\n')[2] }}",
     "{% macro f(a) %}<s>{{ a }}{{ caller() }}{% endmacro %}{% call f(x) %}{{ x }}</s>{% endcall %}",
     "{{ {'</s>': [x, 1, {2: x}]} | tojson(indent=2) }}{{ x | tojson(true) }}",
-    "{{ [x, x] | tojson(indent='\"') }}",
     "{{ {'a': x} | tojson }}{{ x | tojson }}{{ (x | upper) + x.title() }}{{ x * 2 }}",
     "{{ x if '</s>' in x and x.startswith(' ') and x | length > 3 and x != '' else '<s>' }}",
     "{{ x.removeprefix(' ') }}{{ x.removesuffix(' ') }}{{ x.rpartition('a')[0] }}",
@@ -332,7 +331,17 @@ def test_what_templates_do_with_messages(template: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     "template",
-    ["{{ '{}'.format(x) }}", "{{ '<%s' % x }}", "{{ [x, 'a'] }}", "{{ (x + '<') | indent }}"],
+    [
+        "{{ [messages[0].items()] }}",
+        "{{ 'a' | indent(x, true) }}",
+        "{{ [1, 'a'] | tojson(separators=(x, ':')) }}",
+        "{{ [1, 'a'] | tojson(indent=x) }}",
+        "{{ ['a', x] | tojson(indent='\"') }}",
+        "{{ '{}'.format(x) }}",
+        "{{ '<%s' % x }}",
+        "{{ [x, 'a'] }}",
+        "{{ (x + '<') | indent }}",
+    ],
 )
 def test_unknown_origins(template: str) -> None:
     """Where nobody can tell who has written a token, the call is refused; elsewhere it is not."""
@@ -488,7 +497,7 @@ def grown(start: str, step: str, times: int = 99) -> str:
         ("{% autoescape true %}{{ 1 }}{% endautoescape %}", "has {% autoescape %}"),
         ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "more than"),
         ("{% for a in range(10**9) %}{% endfor %}", "fails: .*Range too big"),
-        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion|stopped"),
         (grown("'ab'", "n.x + n.x"), "stopped"),
         (grown("'ab'", "n.x ~ n.x"), "stopped"),
         (grown("[1]", "n.x + n.x"), "stopped"),
@@ -506,6 +515,8 @@ def grown(start: str, step: str, times: int = 99) -> str:
         ("{{ '{:099999999}'.format(5) }}", "formats with a width"),
         ("{{ '{:{}}'.format(5, 99999999) }}", "formats with a width"),
         ("{{ '%*d' % (99999999, 5) }}", "formats with a width"),
+        ("{{ '%(a)-.99999999f' % {'a': 5} }}", "formats with a width"),
+        ("{{ '{:x>99999999}'.format(5) }}", "formats with a width"),
         ("{{ {} | tojson(indent=99999999) }}", "writes JSON with more than 16 spaces"),
         ("{{ 'a' | indent(99999999, true) }}", "stopped"),
         ("{{ 'a'.center(99999999) }}{{ 'a'.zfill(99999999) }}", "unsafe"),
