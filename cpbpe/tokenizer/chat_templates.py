@@ -83,13 +83,14 @@ class ChatTemplate:
             environment = _Environment()
             self.tree = environment.parse(source)
             self._plain = environment.from_string(source)
+            variables = find_undeclared_variables(self.tree)
         except jinja2.TemplateSyntaxError as error:
             raise ChatTemplateError(f"has a mistake in line {error.lineno} ({error.message})") from None
         except Exception as error:  # whatever is too deep for the parsers of jinja2 and Python
             raise ChatTemplateError(f"has a mistake ({type(error).__name__}: {error})") from None
         if self.tree.find(nodes.EvalContextModifier):
             raise ChatTemplateError("has {% autoescape %}, which is for HTML; take it out")
-        self.variables = frozenset(find_undeclared_variables(self.tree) - environment.globals.keys())
+        self.variables = frozenset(variables - environment.globals.keys())
         """The names of the variables that it looks at."""
         self.has_generation = any(
             isinstance(call.node, nodes.ExtensionAttribute) for call in self.tree.find_all(nodes.Call)
@@ -122,13 +123,13 @@ class ChatTemplate:
                 chunks.append(chunk)
                 size += len(chunk)
                 rendering.check(len(chunk) if size <= rendering.most else size)
+            return joined(chunks) if marks else "".join(chunks)
         except (ChatTemplateError, MemoryError):
             raise
         except Exception as error:  # whatever a program may do wrong
             raise ChatTemplateError(f"fails: {error}") from None
         finally:
             _RENDERING.reset(token)
-        return joined(chunks) if marks else "".join(chunks)
 
 
 def chat_template(source: str) -> ChatTemplate:
@@ -296,6 +297,8 @@ def _replace(environment: _Environment, s: object, old: object, new: object, cou
 
 @pass_environment
 def _indent(environment: _Environment, s: str, width: int | str = 4, *rest: bool, **more: bool) -> str:
+    if not isinstance(s, str):  # (jinja2 would change a list)
+        raise TypeError(f"indent takes a text, not {type(s).__name__}")
     size = width if isinstance(width, int) else len(width)
     _RENDERING.get().check(len(s) + size * (s.count("\n") + 1))
     made: str = FILTERS["indent"](s, width, *rest, **more)

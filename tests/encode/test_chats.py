@@ -607,6 +607,57 @@ def test_origins(letters: list[str], others: list[str], at: int, step: str) -> N
     assert own == [origins[letter] for letter in str(found)]
 
 
+FILTERS = sorted(chat_templates.ChatTemplate("").tree.environment.filters)  # type: ignore[union-attr]
+METHODS = [
+    *(name for name in vars(str) if not name.startswith("_")),
+    "items",
+    "keys",
+    "values",
+    "get",
+    "index",
+]
+
+
+def expression(rng: random.Random, depth: int) -> str:
+    """An expression of the language of templates, of everything that makes texts of texts."""
+    one, two = (expression(rng, depth - 1) if depth else rng.choice("xxml3") for _ in range(2))
+    given = [rng.choice((two, "'a'", "' '", "1", "-1", "none", "true")) for _ in range(rng.randrange(3))]
+    if rng.random() < 0.2:
+        given.append(rng.choice(("indent", "separators", "attribute", "sort_keys", "width", "d")) + f"={two}")
+    forms = (
+        *(f"({one} | {rng.choice(FILTERS)}({', '.join(given)}))" for _ in range(4)),
+        *(f"({one}).{rng.choice(METHODS)}({', '.join(given)})" for _ in range(4)),
+        *(f"({one} {rng.choice('+~*%')} {two})", f"[{one}, {two}]", f"{{{one}: {two}}}", "'<s>'", "x"),
+        *(f"({one})[{rng.choice(('0', '1:', '::-1', ':2', 'x'))}]", f"f({one})", f"dict(a={one})"),
+    )
+    return rng.choice(forms)
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_random_expressions() -> None:
+    """Whatever a template does, it has not written what others said."""
+    rng = random.Random(budget.SEED)
+    given: dict[str, Any] = {"x": ' ①②③ ④\n⑤⑥" ', "m": {"①": "②", "r": ["③", 4]}, "l": ["①②", {"④": None}]}
+    with_origins = {name: marked(value, Origin("said", 0)) for name, value in given.items()}
+    rendered = 0
+    for _ in range(budget.examples(150)):
+        source = (
+            f"{{% macro f(a) %}}<{{{{ a }}}}>{{% endmacro %}}{{{{ {expression(rng, rng.randrange(4))} }}}}"
+        )
+        try:
+            template = ChatTemplate(source)
+            text = template.render(given)
+        except cpbpe.ChatTemplateError:
+            continue
+        found = template.render(with_origins, marks=True)
+        if found == text:  # (otherwise the call is refused)
+            kinds = [origin.kind for size, origin in runs_of(found) for _ in range(size)]
+            own = {kind for kind, letter in zip(kinds, text, strict=True) if letter in "①②③④⑤⑥"}
+            assert "written" not in own, source
+            rendered += 1
+    assert rendered > 10
+
+
 def test_origins_that_are_lost() -> None:
     """Other methods make ordinary texts, of which nobody knows the origin; some keep it if there is one."""
     said: Any = marked("Straße", Origin("said", 3))
