@@ -529,7 +529,8 @@ def grown(start: str, step: str, times: int = 99) -> str:
 )  # fmt: skip
 def test_hostile_templates(template: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They neither hang nor fill the memory, with marks or without, and the message says what they did."""
-    monkeypatch.setattr(chat_templates, "SECONDS", 0.2)
+    if problem in ("stopped", "more than"):  # (where a slow machine may be stopped for the other reason)
+        monkeypatch.setattr(chat_templates, "SECONDS", 0.2)
     monkeypatch.setattr(chat_templates, "MOST", 1 << 17)
     with pytest.raises(cpbpe.ChatTemplateError, match=problem) as caught:
         mistral().apply_chat_template(SAID, template=template)
