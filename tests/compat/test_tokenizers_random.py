@@ -141,13 +141,17 @@ def test_pairs_words_truncation_and_padding(name: str, ends: tuple[bool, bool]) 
 CONTENTS = ("a", "the", "ab", "abra", "<x>", "<x>y", "x y", "▁a", " z", "é", "</s>", "zz", "\n", "w")
 
 
+METASPACE = ("never", "first", "always")
+"""Files without a normalizer, in which tokens with `normalized` are looked for in texts as they are."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["llama", "no-prefix", "defaults without rules", "suffix without rules", *BYTE_LEVEL]
+    "name", ["llama", "no-prefix", "defaults without rules", "suffix without rules", *BYTE_LEVEL, *METASPACE]
 )
 def test_added_tokens(name: str) -> None:
     """With all combinations of flags, added again with others, special or not."""
-    data = model(name)
+    data = json_files.dumped(json_files.metaspace(name, False)) if name in METASPACE else model(name)
     chance = random.Random(budget.SEED)
     parts = (*CONTENTS, *CONTENTS, " ", "  ", "b", "\u3000", "\x1c", "▁", "-", "٣", "²", "\u0301", "🄰")
     for _ in range(budget.examples(25)):

@@ -152,8 +152,11 @@ class Search:
 class AddedTokens:
     """The added tokens, and the ids and names of the model's own tokens."""
 
-    def __init__(self, vocab: dict[str, int], normalize: Callable[[str], str]):
-        self._normalize = normalize
+    def __init__(self, vocab: dict[str, int], normalize: Callable[[str], str] | None):
+        """`normalize` is the normalizer of the file; None if it has none."""
+        self._normalize = normalize or str
+        self.is_normalizing = normalize is not None
+        """Whether tokens with `normalized` are searched for in other texts than the rest, or only later."""
         self.vocab = vocab
         """The ids of the model's own tokens."""
         self.size = len(vocab)
@@ -195,17 +198,17 @@ class AddedTokens:
             id = self.id_of(token.content)
             if id is None:
                 id = max([self.size - 1, *self.by_id]) + 1
-            self.ids[token.content] = id
-            self.by_id[id] = token
             if token.normalized:
                 self.normalized_names[id] = self._normalize(token.content)
+            self.ids[token.content] = id
+            self.by_id[id] = token
             changed += 1
         self._searches = None
         return changed
 
     @property
     def searches(self) -> tuple[Search, Search]:
-        """The tokens to search for in a text as it is, and those to search for in normalized text."""
+        """The tokens to search for in a text as it is, and then those with `normalized`."""
         if self._searches is None:
             plain: list[tuple[str, int, AddedToken]] = []
             normalized: dict[str, tuple[str, int, AddedToken]] = {}

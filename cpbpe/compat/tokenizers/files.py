@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from cpbpe.compat.tokenizers.added import FLAGS, AddedToken
-from cpbpe.errors import ModelError
+from cpbpe.engine.protocol import Engine
+from cpbpe.errors import ConversionError, ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.files import read_model_file
 from cpbpe.model.formats.registry import JSON, format_of
 from cpbpe.model.formats.tokenizer_json import added
 from cpbpe.model.formats.tokenizer_json.merging import Names
 from cpbpe.model.formats.tokenizer_json.reading import decoder_note
-from cpbpe.model.formats.tokenizer_json.steps import steps_of
+from cpbpe.model.formats.tokenizer_json.steps import normalizer_of, steps_of
 from cpbpe.model.spec import ModelSpec
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
@@ -117,6 +119,8 @@ class ModelFile:
             return added.post_processor(self.spec, self._names.names)
         if name == "decoder":
             return self._names.decoder()
+        if name == "normalizer":
+            return normalizer_of(self.spec.normalizer)
         if name == "pre_tokenizer" and (
             self._names.user_defined or not self.spec.normalizer.prefix_before_space
         ):
@@ -124,6 +128,17 @@ class ModelFile:
                 from cpbpe.model.formats.tokenizer_json.writing import pre_tokenizer
             return pre_tokenizer(self.spec)
         return None
+
+    def normalizer(self, engine: Engine) -> Callable[[str], str] | None:
+        """What is done to texts before they are searched for tokens with `normalized`; None if nothing is."""
+        rules = self.spec.normalizer
+        if self.spec.alphabet == "bytes":  # (the pre-tokenizer puts the prefix in front)
+            return engine.variant(prefix=False).normalize
+        if not (rules.charsmap or steps_of(self.part("normalizer"), "normalizers", "normalizer")):
+            return None
+        steps = steps_of(self.part("pre_tokenizer"), "pretokenizers", "pre_tokenizer")
+        prefixes_later = rules.add_dummy_prefix and any(step["type"] == "Metaspace" for step in steps)
+        return _refuse if prefixes_later else engine.normalize
 
     def has_usual_decoder(self) -> bool:
         """Whether the decoder in the file decodes the ids of texts as the model does."""
@@ -161,3 +176,10 @@ def read_folder(folder: Any) -> ModelFile:
         )
     path = os.path.join(folder, "tokenizer.json")
     return ModelFile.read(read_model_file(path if os.path.isfile(path) else folder))
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ConversionError(
+        f"the added token {text!r} would be looked for after the normalizer of the file and before its "
+        f"pre-tokenizer puts a prefix in front, which is not possible here; add it with normalized=False"
+    )

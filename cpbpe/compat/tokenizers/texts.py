@@ -318,19 +318,18 @@ class Texts:
 
     def _row(self, text: str) -> list[Part] | None:
         """The parts of a text; None if it is one part."""
-        plain, normalized = self._added.searches
+        plain, later = self._added.searches
         found = plain.find(text, self._is_skipped)
-        if not found and not normalized.tokens:
+        if not found and not later.tokens:
             return None
         row: list[Part] = []
-        at = 0
-        for token in [*found, Found(-1, len(text), len(text))]:
-            if at < token.begin:
-                segment = Part(text[at : token.begin], at, kind=LATER if at else FIRST)
-                row += self._normalized_parts(segment) if normalized.tokens else [segment]
-            if token.begin < token.end:  # (the token before may have taken all of it, if it is whitespace)
-                row.append(Part(text[token.begin : token.end], token.begin, token.id))
-            at = token.end
+        for part in _cut(Part(text, 0), found):
+            if part.id is not None or not later.tokens:
+                row.append(part)
+            elif self._added.is_normalizing:
+                row += self._normalized_parts(part)
+            else:
+                row += _cut(part, later.find(part.text, self._is_skipped))
         return row
 
     def _is_skipped(self, content: str) -> bool:
@@ -415,6 +414,20 @@ class Texts:
         if of_characters is None:
             of_characters = self._spans_of(part, engine.normalize(part.text))
         return names, _spans_of_tokens(engine, ids, pieces, of_characters), starts
+
+
+def _cut(segment: Part, found: list[Found]) -> list[Part]:
+    """The parts of a segment that is not normalized: the tokens found in it, and the text between them."""
+    text, begin = segment.text, segment.begin
+    row: list[Part] = []
+    at = 0
+    for token in [*found, Found(-1, len(text), len(text))]:
+        if at < token.begin:
+            row.append(Part(text[at : token.begin], begin + at, kind=LATER if begin + at else FIRST))
+        if token.begin < token.end:  # (the token before may have taken all of it, if it is whitespace)
+            row.append(Part(text[token.begin : token.end], begin + token.begin, token.id))
+        at = token.end
+    return row
 
 
 def _widened(begin: int, end: int, length: int) -> Span:

@@ -104,8 +104,7 @@ class Tokenizer:
         rules = replace(spec.normalizer, add_dummy_prefix=False) if is_byte_level else spec.normalizer
         normalizer = None if rules.charsmap else Normalizer(rules, has_user_defined)
         chunks = Chunks(spec.splitter) if is_byte_level else None
-        bare = engine.variant(prefix=False) if is_byte_level else engine
-        self._added = AddedTokens(file.vocab, bare.normalize)
+        self._added = AddedTokens(file.vocab, file.normalizer(engine))
         self._added.add(file.added_tokens())
         self._set_post_processor(file.part("post_processor"))
         later = spec.carried.options.get("prefix_after_special", True)
