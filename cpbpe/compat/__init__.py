@@ -4,7 +4,7 @@
 `tokenizers.Tokenizer`, `cpbpe.compat.tiktoken` the package tiktoken, `cpbpe.compat.minbpe` the tokenizers
 of a lecture, and `cpbpe.compat.sentencepiece` the interface of sentencepiece. Programs import them by these
 names. For code that cannot be changed, for example in a library, `install` makes imports of the package find
-cpbpe's module:
+cpbpe's module, or the tokenizers that transformers loads encode with cpbpe:
 
 >>> import cpbpe.compat
 >>> cpbpe.compat.install("sentencepiece", replace=True)
@@ -28,6 +28,9 @@ _SUBMODULES = {
     "tokenizers": ("decoders", "processors"),
 }
 """The packages that `install` can replace, and their submodules that programs import."""
+_TRANSFORMERS = "transformers"
+"""A package that stays: what it loads is changed, by this module."""
+_FAST_TOKENIZERS = "cpbpe.compat.fast_tokenizers"
 _before: dict[str, dict[str, ModuleType]] = {}
 """For each package that is replaced: the modules that were imported before."""
 
@@ -40,10 +43,17 @@ def install(*names: str, replace: bool = False) -> None:
     imports the package. If something already has, RuntimeError is raised, because the code that has imported
     it keeps using it; `replace=True` accepts that. Whether the package is installed does not matter. A second
     call does nothing. Other processes, such as those that multiprocessing spawns, must call it themselves.
+
+    "transformers" is different. The package stays, and may be imported already. Its `from_pretrained` then
+    returns its own fast tokenizers, but they encode with cpbpe, if that does exactly the same. If not,
+    `tokenizer.cpbpe_backend.refusal` says why.
     """
     # Everything that can fail is done first, so that a failure leaves everything as it was.
     wanted = {}
-    for name in _checked(names) or ("sentencepiece",):
+    fast_tokenizers = importlib.import_module(_FAST_TOKENIZERS) if _TRANSFORMERS in _checked(names) else None
+    for name in names or ("sentencepiece",):
+        if name == _TRANSFORMERS:
+            continue
         ours = importlib.import_module(f"cpbpe.compat.{name}")
         if sys.modules.get(name) is ours:
             continue
@@ -63,6 +73,8 @@ def install(*names: str, replace: bool = False) -> None:
         for there in _before[name]:
             del sys.modules[there]
         sys.modules.update(modules)
+    if fast_tokenizers is not None:
+        fast_tokenizers.install()
 
 
 def uninstall(*names: str) -> None:
@@ -70,7 +82,9 @@ def uninstall(*names: str) -> None:
 
     Code that has imported one in the meantime keeps what it has. Without `install` this does nothing.
     """
-    for name in _checked(names) or tuple(_before):
+    for name in _checked(names) or (*_before, _TRANSFORMERS):
+        if name == _TRANSFORMERS and _FAST_TOKENIZERS in sys.modules:
+            sys.modules[_FAST_TOKENIZERS].uninstall()
         if name not in _before:
             continue
         before = _before.pop(name)
@@ -82,8 +96,8 @@ def uninstall(*names: str) -> None:
 
 def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
-        if name not in _SUBMODULES:
-            raise ValueError(f"cpbpe can stand for {', '.join(_SUBMODULES)}, and not for {name!r}")
+        if name not in (known := [*_SUBMODULES, _TRANSFORMERS]):
+            raise ValueError(f"cpbpe can stand for {', '.join(known)}, and not for {name!r}")
     return names
 
 

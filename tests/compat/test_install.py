@@ -167,9 +167,9 @@ OTHERS = {
     """,
     "names that there are not": """
         try:
-            cpbpe.compat.install("sentencepiece", "transformers")
+            cpbpe.compat.install("sentencepiece", "protobuf")
         except ValueError as error:
-            assert "tiktoken, tokenizers, and not for 'transformers'" in str(error)
+            assert "tokenizers, transformers, and not for 'protobuf'" in str(error)
         else:
             raise AssertionError
         assert "sentencepiece" not in sys.modules
