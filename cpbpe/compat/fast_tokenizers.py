@@ -33,6 +33,7 @@ _OF_MODEL = (
     *("fuse_unk", "byte_fallback", "ignore_merges"),
 )
 """What can be set in a model of tokenizers. Its vocabulary and merges can only be replaced with it."""
+_KNOWN = ", which tokenizers does not forget, but no file says it"
 _log = logging.getLogger("cpbpe.compat")
 
 
@@ -105,11 +106,14 @@ class Backend:
             elif post_processor != self._post_processor:
                 ours.post_processor = PostProcessor.of(json.loads(post_processor)) if post_processor else None
         except Exception as error:  # of cpbpe, or of tokenizers if a part cannot be saved
-            self._refusal = str(error)
-            _log.info("a tokenizer of transformers encodes without cpbpe: %s", error)
+            self._refuse(str(error))
             return None
         self._ours, self._state, self._post_processor = ours, state, post_processor
         return ours
+
+    def _refuse(self, why: str) -> None:
+        self._refusal = why
+        _log.info("a tokenizer of transformers encodes without cpbpe: %s", why)
 
     def _made(self) -> Tokenizer:
         if self._again is not None:
@@ -117,23 +121,27 @@ class Backend:
         return Tokenizer.from_str(self._theirs.to_str())
 
     def check(self) -> None:
-        """Refuse a tokenizer that has tokens of which another class changed the flags when it was made."""
+        """Refuse a tokenizer with tokens of which transformers changed the flags when it made it."""
         theirs, ours = self._theirs, self.ours()
         if ours is None:
             return
         tokens = list(_flags(theirs))
         texts = [f"{text} a{text}a {text} " for text in tokens]
-        kept = theirs.encode_special_tokens
-        for plain in (False, True):
+        plain, truncation = theirs.encode_special_tokens, theirs.truncation
+        differing = None
+        for is_plain in (False, True):
             rows = []
             for tokenizer in (theirs, ours):
-                tokenizer.encode_special_tokens = plain
-                encodings = tokenizer.encode_batch(texts)
-                rows.append([(one.ids, one.tokens, one.offsets) for one in encodings])
-            for token, expected, found in zip(tokens, *rows, strict=True):
-                if expected != found:
-                    self._refusal = f"the added token {token!r} is not found as its flags say{_KNOWN}"
-        theirs.encode_special_tokens = ours.encode_special_tokens = kept
+                tokenizer.no_truncation()
+                tokenizer.encode_special_tokens = is_plain
+                rows.append([(one.ids, one.tokens, one.offsets) for one in tokenizer.encode_batch(texts)])
+            pairs = zip(tokens, *rows, strict=True)
+            differing = next((token for token, one, other in pairs if one != other), differing)
+        theirs.encode_special_tokens = plain
+        if truncation is not None:
+            theirs.enable_truncation(**truncation)
+        if differing is not None:
+            self._refuse(f"the added token {differing!r} is not found as its flags say{_KNOWN}")
 
     def _state_of_theirs(self) -> list[Any]:
         """What the drop-in is made of."""
@@ -175,9 +183,6 @@ class Backend:
 def _saved(part: Any) -> bytes | None:
     """A part of a tokenizer of tokenizers, as it is pickled."""
     return None if part is None else part.__getstate__()
-
-
-_KNOWN = ", which tokenizers does not forget, but no file says it"
 
 
 def _flags(theirs: Any) -> dict[str, str]:
