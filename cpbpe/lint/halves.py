@@ -85,8 +85,21 @@ def _ending(part: bytes) -> range:
     return range(least + (_bits(0, part) - least) % step, 0x110000, step)
 
 
+def codes_beginning(part: bytes) -> range:
+    r"""The codes of all characters whose first bytes are these; none if no UTF-8 has them.
+
+    >>> codes_beginning(b"a"), codes_beginning(b"\xc3"), codes_beginning(b"\xc3a"), codes_beginning(b"\xff")
+    (range(97, 98), range(192, 256), range(0, 0), range(0, 0))
+    """
+    if len(part) == 1 and part < b"\x80":
+        return range(part[0], part[0] + 1)
+    if len(part) > _LENGTHS.get(part[0], 0) or any(byte & 0xC0 != 0x80 for byte in part[1:]):
+        return range(0)
+    return _beginning(part)
+
+
 def _beginning(part: bytes) -> range:
-    """The codes of all characters whose first bytes are these."""
+    """The same for bytes that are known to begin a character."""
     length = _LENGTHS[part[0]]
     rest = 64 ** (length - len(part))
     first = _bits(part[0] & 0xFF >> length + 1, part[1:]) * rest
