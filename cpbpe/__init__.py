@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cpbpe.packing.pack import PackReport, pack
     from cpbpe.packing.packed_tokens import PackedTokens
     from cpbpe.tokenizer.aligned_models import AlignedModels, align_models
+    from cpbpe.tokenizer.canonical import CanonicalStream, Divergence
     from cpbpe.tokenizer.chats import ChatEncoding
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.converting import Conversion, convert
@@ -52,6 +53,7 @@ __all__ = [
     "PRESETS",
     "AlignedModels",
     "ByteTrainOptions",
+    "CanonicalStream",
     "ChatEncoding",
     "ChatTemplateError",
     "Comparison",
@@ -59,6 +61,7 @@ __all__ = [
     "Conversion",
     "ConversionError",
     "CorpusError",
+    "Divergence",
     "Document",
     "Edit",
     "EditReport",
@@ -110,6 +113,7 @@ _LATER = {
     "packing.packed_tokens": "PackedTokens",
     "tokenizer.aligned_models": "AlignedModels align_models",
     "tokenizer.chats": "ChatEncoding",
+    "tokenizer.canonical": "CanonicalStream Divergence",
     "tokenizer.completions": "Completions",
     "tokenizer.converting": "Conversion convert",
     "tokenizer.documents": "Document",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
     from cpbpe.lint.reach import Witnesses
     from cpbpe.model.spec import Carried, ModelSpec, Settings
+    from cpbpe.tokenizer.sequences import Sequences
     from cpbpe.tokenizer.stream_normalizer import Shape
 
 StreamTexts = tuple[list[str | None], dict[int, int | bytes]]
@@ -251,6 +252,21 @@ class ModelFacts:
             from cpbpe.engine.choice import make_engine
             from cpbpe.lint.reach import witnesses_of
         return witnesses_of(self.spec, self.engine, make_engine)
+
+    @kept
+    def tokens(self) -> frozenset[int]:
+        """The ids that are not of text: CONTROL pieces and added tokens, and pieces that work like these."""
+        return frozenset([*self.special.shown, *self.of_type(PieceType.CONTROL)])
+
+    @kept
+    def sequences(self) -> Sequences:
+        """Which ids can follow others in what encoding gives."""
+        with importing:
+            from cpbpe.tokenizer.sequences import sequences_of
+        special = self.special
+        return sequences_of(
+            self.spec, {text: special.flags[text] for text in special.plain} if special.flags else {}
+        )
 
     @kept
     def lookahead(self) -> int:

@@ -163,6 +163,16 @@ REFUSED["apply_chat_template"] = {
     "alpha": "a network is asked with the ids of the best segmentation; leave it out",
     "seed": "without alpha it has no meaning; leave it out",
 }
+REFUSED["is_canonical"] = REFUSED["first_divergence"] = {
+    "reverse": "the text of reversed ids is another one; reverse them before",
+    "alpha": "sampled ids are others each time; leave it out",
+    "seed": "without alpha it has no meaning; leave it out",
+}
+REFUSED["canonical_next"] = REFUSED["canonical_stream"] = {
+    **REFUSED["is_canonical"],
+    "allowed_special": "special ids stand for themselves, and other ids may spell their texts; leave it out",
+    "disallowed_special": "other ids may spell the texts of special tokens; leave it out",
+}
 """The options that a call refuses, each with the reason as the second half of a sentence."""
 
 

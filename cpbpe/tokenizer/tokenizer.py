@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
     from cpbpe.lint.findings import Lint
     from cpbpe.model.spec import ModelSpec, Settings
+    from cpbpe.tokenizer.canonical import CanonicalStream, Divergence
     from cpbpe.tokenizer.chats import ChatEncoding
     from cpbpe.tokenizer.completions import Completions
     from cpbpe.tokenizer.documents import Document
@@ -430,6 +431,68 @@ class Tokenizer:
             options["prefix_after_special"] = asked  # the template is the file's, and written for this
         plan = self._plans.encode(options, "apply_chat_template")
         return apply_chat_template(facts, plan, messages, template, add_generation_prompt, tools, variables)
+
+    # --- Ids that encoding gives ------------------------------------------------------------------
+
+    @described(ENCODE)
+    def is_canonical(self, ids: Ids, **options: Unpack[EncodeOptions]) -> bool:
+        """Whether decoding and encoding again gives the same ids.
+
+        Special ids stand for themselves, wherever they are, so `add_bos` and `add_eos` make no difference.
+        The ids between two of them are a text of their own, as in `encode_parts`.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> tok.is_canonical([1, 15359, 2]), tok.decode([382, 28710]), tok.is_canonical([382, 28710])
+        (True, 'Hi', False)
+        """
+        with importing:
+            from cpbpe.tokenizer.canonical import divergence
+        plan = self._plans.encode(options, "is_canonical")
+        return divergence(self._facts, plan, ids, "is_canonical") is None
+
+    @described(ENCODE)
+    def first_divergence(self, ids: Ids, **options: Unpack[EncodeOptions]) -> Divergence | None:
+        """Where ids differ from those that encoding their text gives; None if they are canonical.
+
+        >>> Tokenizer("tokenizer.model").first_divergence([1, 382, 28710])
+        Divergence(position=1, ids=[15359], begin=0)
+        """
+        with importing:
+            from cpbpe.tokenizer.canonical import divergence
+        plan = self._plans.encode(options, "first_divergence")
+        return divergence(self._facts, plan, ids, "first_divergence")
+
+    @described(ENCODE)
+    def canonical_next(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> NDArray[np.bool_]:
+        """For each id of the vocabulary, whether ids that go on with it can still become canonical.
+
+        A ModelError if that is not known for this model (docs/canonical.md); a ValueError if it is too late.
+
+        >>> tok = Tokenizer("tokenizer.model")
+        >>> mask = tok.canonical_next(tok.encode("Hel"))
+        >>> [bool(mask[tok.vocab[piece]]) for piece in ("lo", "ic", "</s>")]
+        [False, True, True]
+        """
+        with importing:
+            from cpbpe.tokenizer.canonical import CanonicalStream
+        plan = self._plans.encode(options, "canonical_next")
+        return CanonicalStream(self._facts, plan, ids, "canonical_next").mask
+
+    @described(ENCODE)
+    def canonical_stream(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> CanonicalStream:
+        """`canonical_next` for a sampler, which asks after each id: it takes the ids one by one.
+
+        >>> stream = Tokenizer("tokenizer.model").canonical_stream([382])
+        >>> bool(stream.mask[28710]), bool(stream.mask[28711])
+        (False, True)
+        >>> stream.push(28711)
+        >>> stream.is_complete
+        True
+        """
+        with importing:
+            from cpbpe.tokenizer.canonical import CanonicalStream
+        plan = self._plans.encode(options, "canonical_stream")
+        return CanonicalStream(self._facts, plan, ids, "canonical_stream")
 
     # --- Ids to text ------------------------------------------------------------------------------
 

@@ -348,6 +348,27 @@ def apply_chat_template(tok: cpbpe.Tokenizer, folder: Path) -> None:
             assert chat.messages == [None, *[0] * (len(chat) - 1)]
 
 
+def canonical(tok: cpbpe.Tokenizer, folder: Path) -> None:
+    ids = tok.encode(TEXT)
+    assert tok.is_canonical(ids)
+    assert tok.first_divergence(ids) is None
+    letters = [tok.vocab[bytes([byte])] for byte in TEXT.encode()]
+    assert not tok.is_canonical(letters)
+    at = tok.first_divergence(letters)
+    assert at is not None
+    assert [*letters[: at.position], *at.ids] == ids
+    assert at.begin == at.position  # each of these ids is one byte
+    try:
+        stream = tok.canonical_stream(ids[:-1])
+    except cpbpe.ModelError as error:
+        assert "is not known for this model" in str(error)  # noqa: PT017
+        return
+    assert stream.mask[ids[-1]]
+    assert tok.canonical_next(ids[:-1]).tolist() == stream.mask.tolist()
+    stream.push(ids[-1])
+    assert stream.is_complete
+
+
 def is_lossless(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert tok.is_lossless()
 
@@ -406,6 +427,7 @@ CASES: dict[str, Callable[[cpbpe.Tokenizer, Path], None]] = {
         )
     },
     "tokenize": encode_pieces,
+    **dict.fromkeys(("is_canonical", "first_divergence", "canonical_next", "canonical_stream"), canonical),
     "from_bytes": from_spec,
     "to_bytes": from_spec,
     "spec": from_spec,

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 from typing import Any
 
 import pytest
@@ -333,6 +333,57 @@ def check_document(call: Call, expected: Expected) -> None:
             assert failed(ids) or call(text[:half]).append(text[half:]).ids == ids
 
 
+def again(tok: Tokenizer, ids: list[int], options: Options) -> list[int]:
+    """What decoding and encoding gives for ids, each run of text by itself."""
+    parts: list[Any] = []
+    for is_special, group in groupby(ids, tok.facts.special.shown.__contains__):
+        run = list(group)
+        prefix = options.get("prefix_space")
+        prefix = tok.spec.normalizer.add_dummy_prefix if prefix is None else prefix
+        prefix = prefix and not (parts and options.get("prefix_after_special") is False)
+        parts += run if is_special else [tok.decode_bytes(run, keep_prefix_space=not prefix)]
+    return tok.encode_parts(
+        parts, **{name: options[name] for name in options.keys() - {"add_bos", "add_eos"}}
+    )
+
+
+def check_first_divergence(call: Call, expected: Expected) -> None:
+    tok, options = expected.tok, expected.options
+    for text, ids in zip(TEXTS, expected.alone, strict=True):
+        own = tok.encode(text) if failed(ids) else ids
+        wanted = expected.alone[1] if failed(expected.alone[1]) else outcome(again, tok, own, options)
+        found = outcome(call, own)
+        if failed(wanted) or found is None:
+            assert found == (wanted if failed(wanted) else None)
+            assert failed(wanted) or wanted == own
+        else:
+            assert [*own[: found.position], *found.ids] == wanted != own
+
+
+def check_is_canonical(call: Call, expected: Expected) -> None:
+    tok, options = expected.tok, expected.options
+    for text, ids in zip(TEXTS, expected.alone, strict=True):
+        own = tok.encode(text) if failed(ids) else ids
+        found = outcome(tok.first_divergence, own, **options)
+        assert outcome(call, own) == (found if failed(found) else found is None)
+
+
+def check_canonical_stream(call: Call, expected: Expected) -> None:
+    stream = outcome(call)
+    if failed(expected.alone[1]) or isinstance(stream, str):
+        assert stream == expected.alone[1] or stream.startswith("ModelError: ")
+        return
+    for ids in expected.alone:
+        if not failed(ids) and expected.tok.is_canonical(ids, **expected.options):
+            assert call(ids).is_complete
+
+
+def check_canonical_next(call: Call, expected: Expected) -> None:
+    stream = outcome(expected.tok.canonical_stream, **expected.options)
+    mask = outcome(call)
+    assert mask.tolist() == stream.mask.tolist() if not isinstance(stream, str) else mask == stream
+
+
 ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "encode": check_encode,
     "encode_batch": check_encode_batch,
@@ -351,6 +402,10 @@ ENCODE_CHECKS: dict[str, Callable[[Call, Expected], None]] = {
     "stream_encoder": check_stream_encoder,
     "document": check_document,
     "completions": check_completions,
+    "is_canonical": check_is_canonical,
+    "first_divergence": check_first_divergence,
+    "canonical_next": check_canonical_next,
+    "canonical_stream": check_canonical_stream,
 }
 
 
@@ -360,6 +415,10 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "truncate": ("a", 5),
     "split": ("a", 5),
     "stream_encoder": (),
+    "is_canonical": ([5],),
+    "first_divergence": ([5],),
+    "canonical_next": (),
+    "canonical_stream": (),
     "decode": ([5],),
     "decode_bytes": ([5],),
     "decode_pieces": (["a"],),
