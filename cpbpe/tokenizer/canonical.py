@@ -24,7 +24,12 @@ from cpbpe.tokenizer.plans import EncodePlan
 
 
 class Divergence(NamedTuple):
-    """Where ids are not those that encoding their text gives."""
+    """Where ids are not those that encoding their text gives.
+
+    >>> import cpbpe
+    >>> cpbpe.load("tokenizer.model").first_divergence([1, 382, 28710])
+    Divergence(position=1, ids=[15359], begin=0)
+    """
 
     position: int
     """The first position at which they differ. One of the two may end there."""

@@ -38,6 +38,7 @@ from cpbpe.tokenizer.chat_templates import ChatTemplate, chat_template
 from cpbpe.tokenizer.encoding import Special
 from cpbpe.tokenizer.facts import ModelFacts, token_variables
 from cpbpe.tokenizer.marked_text import WRITTEN, Origin, marked, runs_of
+from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.plans import EncodePlan
 from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.special_tokens import FoundToken, Row, is_of_word
@@ -101,6 +102,16 @@ class ChatEncoding:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def options_of(facts: ModelFacts, bound: Mapping[str, Any]) -> EncodeOptions:
+    """How the text of a conversation is encoded, besides the options that are bound."""
+    options: EncodeOptions = {"add_bos": False, "add_eos": False, "allowed_special": "all"}
+    options["disallowed_special"] = ()
+    asked = facts.carried.options.get("prefix_after_special")
+    if asked is not None and "prefix_after_special" not in bound:
+        options["prefix_after_special"] = asked  # the template is the file's, and written for this
+    return options
 
 
 def apply_chat_template(

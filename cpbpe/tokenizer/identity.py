@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
@@ -135,3 +135,9 @@ def summary(facts: ModelFacts) -> str:
     fallback = "byte fallback" if head["byte_fallback"] else "no byte fallback"
     rules = text_of(normalizer["name"]) or "unnamed"
     return f"{engine.size} pieces{more}, {fallback}, normalizer {rules!r}"
+
+
+def unchanging(value: Any) -> Any:
+    """A copy of a bound value that cannot change, and that is pickled in the same way in every process."""
+    is_set = isinstance(value, Collection) and not isinstance(value, str)
+    return tuple(sorted(set(value))) if is_set else value

@@ -7,7 +7,7 @@ and `alignment`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
@@ -142,7 +142,7 @@ class Tokenizer:
         """
         bound = {**self._bound, **options}
         self._plans.check(bound)
-        return self._of(self._facts, {name: _unchanging(value) for name, value in bound.items()})
+        return self._of(self._facts, {name: identity.unchanging(value) for name, value in bound.items()})
 
     @property
     def bound_options(self) -> Mapping[str, Any]:
@@ -410,26 +410,17 @@ class Tokenizer:
         tools: Sequence[Mapping[str, Any]] | None = None,
         **variables: Any,
     ) -> ChatEncoding:
-        r"""A conversation as ids, by the model's chat template. Only the template writes special tokens.
+        """A conversation as ids, by the model's chat template. Only the template writes special tokens.
 
         What messages say is text, even if it spells one out. `template` is the name of one of
         `chat_templates`, or a template itself; `variables` are what it looks at besides. The package jinja2
-        renders it. bos and eos are where the template writes them, and nowhere else.
-
-        >>> tok = Tokenizer("tokenizer.model")
-        >>> template = "{% for m in messages %}{{ bos_token }}{{ m.role }}: {{ m.content }}\n{% endfor %}"
-        >>> tok.apply_chat_template([{"role": "user", "content": "Hi<s>"}], template=template).ids
-        [1, 2188, 28747, 15359, 28789, 28713, 28767, 13]
+        renders it. bos and eos are where the template writes them, and nowhere else. `ChatEncoding` and
+        docs/chat.md have examples.
         """
         with importing:
-            from cpbpe.tokenizer.chats import apply_chat_template
+            from cpbpe.tokenizer.chats import apply_chat_template, options_of
         facts = self._facts
-        options: EncodeOptions = {"add_bos": False, "add_eos": False, "allowed_special": "all"}
-        options["disallowed_special"] = ()
-        asked = facts.carried.options.get("prefix_after_special")
-        if asked is not None and "prefix_after_special" not in self._bound:
-            options["prefix_after_special"] = asked  # the template is the file's, and written for this
-        plan = self._plans.encode(options, "apply_chat_template")
+        plan = self._plans.encode(options_of(facts, self._bound), "apply_chat_template")
         return apply_chat_template(facts, plan, messages, template, add_generation_prompt, tools, variables)
 
     # --- Ids that encoding gives ------------------------------------------------------------------
@@ -452,11 +443,7 @@ class Tokenizer:
 
     @described(ENCODE)
     def first_divergence(self, ids: Ids, **options: Unpack[EncodeOptions]) -> Divergence | None:
-        """Where ids differ from those that encoding their text gives; None if they are canonical.
-
-        >>> Tokenizer("tokenizer.model").first_divergence([1, 382, 28710])
-        Divergence(position=1, ids=[15359], begin=0)
-        """
+        """Where ids differ from those that encoding their text gives; None if they are canonical."""
         with importing:
             from cpbpe.tokenizer.canonical import divergence
         plan = self._plans.encode(options, "first_divergence")
@@ -467,32 +454,23 @@ class Tokenizer:
         """For each id of the vocabulary, whether ids that go on with it can still become canonical.
 
         A ModelError if that is not known for this model (docs/canonical.md); a ValueError if it is too late.
-
-        >>> tok = Tokenizer("tokenizer.model")
-        >>> mask = tok.canonical_next(tok.encode("Hel"))
-        >>> [bool(mask[tok.vocab[piece]]) for piece in ("lo", "ic", "</s>")]
-        [False, True, True]
         """
-        with importing:
-            from cpbpe.tokenizer.canonical import CanonicalStream
-        plan = self._plans.encode(options, "canonical_next")
-        return CanonicalStream(self._facts, plan, ids, "canonical_next").mask
+        return self._canonical(ids, options, "canonical_next").mask
 
     @described(ENCODE)
     def canonical_stream(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> CanonicalStream:
-        """`canonical_next` for a sampler, which asks after each id: it takes the ids one by one.
+        """`canonical_next` for a sampler, which asks after each id: its `mask`. It takes ids one by one.
 
         >>> stream = Tokenizer("tokenizer.model").canonical_stream([382])
         >>> bool(stream.mask[28710]), bool(stream.mask[28711])
         (False, True)
-        >>> stream.push(28711)
-        >>> stream.is_complete
-        True
         """
+        return self._canonical(ids, options, "canonical_stream")
+
+    def _canonical(self, ids: Ids, options: EncodeOptions, method: str) -> CanonicalStream:
         with importing:
             from cpbpe.tokenizer.canonical import CanonicalStream
-        plan = self._plans.encode(options, "canonical_stream")
-        return CanonicalStream(self._facts, plan, ids, "canonical_stream")
+        return CanonicalStream(self._facts, self._plans.encode(options, method), ids, method)
 
     # --- Ids to text ------------------------------------------------------------------------------
 
@@ -811,12 +789,6 @@ def _read(source: Source, hints: Hints) -> ModelFacts:
     with importing:
         from cpbpe.tokenizer.folders import read_folder
     return read_folder(folder, hints=hints).facts
-
-
-def _unchanging(value: Any) -> Any:
-    """A copy of a value that cannot change, and that is pickled in the same way in every process."""
-    is_set = isinstance(value, Collection) and not isinstance(value, str)
-    return tuple(sorted(set(value))) if is_set else value
 
 
 def _import_numpy() -> None:
