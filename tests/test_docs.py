@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "cpbpe").rglob("*.py") if "pb2" not in path.stem)
 COURSE = sorted((ROOT / "docs" / "learn").glob("[0-9]*.md"))
 DOCS = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-WITHOUT_EXAMPLES = {"evidence", "glossary"}
+WITHOUT_EXAMPLES = {"evidence", "glossary", "unsafe"}
 PAGES = sorted({*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *DOCS})
 MODULES = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in FILES]
 
