@@ -234,10 +234,7 @@ def read_embeddings(path: str | os.PathLike[str], name: str | None = None) -> An
     with open(path, "rb") as file:
         begin = file.read(8)
         if begin.startswith(b"\x93NUMPY"):
-            try:
-                return _npy_rows(file, shown)
-            except (TypeError, LookupError, SyntaxError, EOFError, TokenError) as error:
-                raise ValueError(f"{shown}: numpy cannot read it: {error}") from None
+            return _npy_rows(file, shown)
     data, head = safetensors_head(path)
     matrices = {name: tensor for name, tensor in head.items() if len(tensor.shape) == 2}
     tensor = matrices[_chosen(sorted(matrices), name, shown)]
@@ -249,13 +246,16 @@ def _npy_rows(file: BinaryIO, shown: str) -> Any:
     """The rows of a .npy file, of which the first 8 bytes, the magic and the version, have been read."""
     file.seek(0)
     npy: Any = np.lib.format
-    is_first = npy.read_magic(file) == (1, 0)
-    shape, is_fortran, dtype = (npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0)(file)
+    try:
+        is_first = npy.read_magic(file) == (1, 0)
+        read = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
+        shape, is_fortran, dtype = read(file)
+    except (ValueError, TypeError, LookupError, SyntaxError, EOFError, TokenError) as error:
+        raise ValueError(f"{shown}: numpy cannot read it: {error}") from None
     if len(shape) != 2 or dtype.kind != "f":
         raise ValueError(f"{shown}: it has {dtype} of shape {shape}, not rows of numbers")
-    if is_fortran:  # whose columns lie together
-        return np.load(shown, allow_pickle=False)
-    return FileRows(shown, dtype, file.tell(), shape)
+    rows = FileRows(shown, dtype, file.tell(), shape)
+    return np.load(shown, allow_pickle=False) if is_fortran else rows  # (there, columns lie together)
 
 
 class Tensor(NamedTuple):

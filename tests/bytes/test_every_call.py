@@ -358,6 +358,8 @@ def canonical(tok: cpbpe.Tokenizer, folder: Path) -> None:
     assert at is not None
     assert [*letters[: at.position], *at.ids] == ids
     assert at.begin == at.position  # each of these ids is one byte
+    if len(tok) > 50_000:  # whose tables take seconds, and memory
+        return
     try:
         stream = tok.canonical_stream(ids[:-1])
     except cpbpe.ModelError as error:
