@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cpbpe.engine import protocol
 from cpbpe.engine.columns import Columns
-from cpbpe.engine.ends import Dropout
+from cpbpe.engine.protocol import Dropout
 from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, CountSpec, LearnSpec
 
 __all__ = [

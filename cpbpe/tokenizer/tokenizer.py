@@ -1,7 +1,7 @@
 """The Tokenizer, which users hold, and `load`, which most programs call first.
 
-The methods only check arguments and pass them on; the work is done in other files, such as `calls`, `plans`
-and `alignment`.
+The methods only check arguments and pass them on; the work is done in other files, such as `calls` and
+`plans`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cpbpe.foreign import elsewhere, native_dir, takes_a_source
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats.registry import NO_HINTS, Hints
-from cpbpe.tokenizer import alignment, calls, identity
+from cpbpe.tokenizer import calls, identity
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import DECODE, ENCODE, DecodeOptions, EncodeOptions, FileOptions, described
 from cpbpe.tokenizer.plans import Plans
@@ -264,7 +264,7 @@ class Tokenizer:
         >>> list(zip(encoding.pieces, encoding.offsets, encoding.surfaces))
         [('▁Hi', (0, 2), 'Hi'), ('▁', (2, 3), ' '), ('你', (3, 4), '你'), ('好', (4, 5), '好')]
         """
-        return alignment.align(self._facts, self._plans.encode(options, "align"), text, "align", unit)
+        return calls.align(self._facts, self._plans.encode(options, "align"), text, "align", unit)
 
     @described(ENCODE)
     def align_batch(
@@ -283,7 +283,7 @@ class Tokenizer:
         _import_numpy()
         checked = checked_texts(texts, "align_batch")
         plan = self._plans.encode(options, "align_batch")
-        return alignment.align_batch(self._facts, plan, checked, threads_for(checked, threads), unit)
+        return calls.align_batch(self._facts, plan, checked, threads_for(checked, threads), unit)
 
     @described(ENCODE)
     def show(
@@ -303,7 +303,7 @@ class Tokenizer:
         with importing:
             from cpbpe.tokenizer.shown import Shown
         plan = self._plans.encode(options, "show")
-        return Shown(alignment.align(self._facts, plan, text, "show", unit), limit)
+        return Shown(calls.align(self._facts, plan, text, "show", unit), limit)
 
     @described(ENCODE)
     def count(self, text: Text, **options: Unpack[EncodeOptions]) -> int:

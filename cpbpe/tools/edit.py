@@ -35,9 +35,7 @@ from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.compare import blocks
 from cpbpe.tools.diff import loaded
-from cpbpe.tools.edit_report import EditReport, Step, new_ids, report
-from cpbpe.tools.edit_rows import Resizing, Rule
-from cpbpe.tools.promises import (
+from cpbpe.tools.edit_report import (
     ALL_KEPT,
     FOUND_FIRST,
     HOLDS,
@@ -51,8 +49,13 @@ from cpbpe.tools.promises import (
     ROLES,
     SPLIT_UP,
     TIED,
+    EditReport,
     Promise,
+    Step,
+    new_ids,
+    report,
 )
+from cpbpe.tools.edit_rows import Resizing, Rule
 from cpbpe.tools.rows import Places, Rows, Ways
 from cpbpe.training.arguments import ReadingOptions
 from cpbpe.training.corpus import Source

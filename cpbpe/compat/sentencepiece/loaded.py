@@ -30,8 +30,7 @@ from cpbpe.compat.sentencepiece.values import (
     utf8,
 )
 from cpbpe.engine.choice import load_engine
-from cpbpe.engine.ends import Dropout, Ends, between
-from cpbpe.engine.protocol import Aligned, Engine
+from cpbpe.engine.protocol import Aligned, Dropout, Ends, Engine, between
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from cpbpe.compat.tokenizers.absent import CLASSES, refuse, refuse_modules
 from cpbpe.compat.tokenizers.added import AddedToken
+from cpbpe.compat.tokenizers.arguments import CLASSES, refuse, refuse_modules
 from cpbpe.compat.tokenizers.encoding import Encoding
 from cpbpe.compat.tokenizers.tokenizer import Tokenizer
 

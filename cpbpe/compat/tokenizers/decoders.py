@@ -13,8 +13,8 @@ from typing import Any, NoReturn, Protocol
 
 from cpbpe.checks import threads_for
 from cpbpe.compat.tokenizers import arguments
-from cpbpe.compat.tokenizers.absent import DECODERS, refuse
 from cpbpe.compat.tokenizers.added import AddedTokens
+from cpbpe.compat.tokenizers.arguments import DECODERS, refuse
 from cpbpe.compat.tokenizers.texts import compiled
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
