@@ -125,6 +125,7 @@ def test_a_link_names_models(
     page.select_option(".model", "0")
     page.click("#search summary")
     typed(page, "Hi <s>")
+    until(page, "location.hash.includes('text=Hi+')")
     assert f"model={tok.fingerprint[:12]}+a.model" in page.url
     link = page.url.split("#")[1]
     # A page that has the models in another order.

@@ -25,7 +25,7 @@
   // it: a browser cannot colour half of an emoji, and draws an accent away from its letter if a border is between them.
   const joined = (model, { ids, begins, ends }, text, special) => {
     const inside = insideCharacters(text);
-    const size = Array.from(text).length;
+    const size = cpbpe.length(text);
     const continues = new Map(); // whether an id's first byte continues a character
     const found = new Set();
     for (let at = 1; at < ids.length; at += 1) {
@@ -47,14 +47,14 @@
   cpbpe.tokens = (model, text, options) => {
     const made = model.encode(text, options);
     const special = new Set(made.ids.filter((id) => ['CONTROL', 'ADDED'].includes(model.typeOf(id))));
-    const counts = { tokens: made.ids.length, characters: Array.from(text).length, bytes: cpbpe.utf8(text).length };
+    const counts = { tokens: made.ids.length, characters: cpbpe.length(text), bytes: cpbpe.utf8(text).length };
     return { ...made, special, joined: joined(model, made, text, special), counts };
   };
 
   // The spans of a text that models cut differently. All models cut at both ends of such a span. Tokens around the text
   // (bos, eos) and a dummy prefix are no difference.
   cpbpe.differing = (models, answers, text) => {
-    const size = Array.from(text).length;
+    const size = cpbpe.length(text);
     const cuts = answers.map(({ begins, ends }) => {
       const own = new Uint8Array(size + 1); // whether a token begins or ends at a place
       for (const place of begins) own[place] = 1;

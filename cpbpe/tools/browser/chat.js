@@ -57,7 +57,7 @@
     // An id belongs to the first message of which it has a character, or else to the template.
     const ids = parts.map(() => []);
     const ends = [];
-    for (const part of parts) ends.push((ends[ends.length - 1] ?? 0) + Array.from(part.text).length);
+    for (const part of parts) ends.push((ends[ends.length - 1] ?? 0) + cpbpe.length(part.text));
     made.ids.forEach((id, token) => {
       const [begin, end] = [made.begins[token], Math.max(made.ends[token], made.begins[token] + 1)];
       const first = ends.findIndex((one) => one > begin);

@@ -126,6 +126,7 @@ const cpbpe = {};
       this.ends = columns.subarray(0, this.size);
       this.scores = new Float32Array(columns.buffer, 4 * this.size, this.size);
       this.types = Uint8Array.from(columns.subarray(2 * this.size));
+      this.read = new Map(); // the texts of pieces that were asked for
       // 2. All else, in the order that `facts` in core/wasm has.
       cpbpe.call('facts', NOTHING, this.number);
       const [about, blob] = [Array.from(numbers()), bytes()];
@@ -165,7 +166,8 @@ const cpbpe = {};
       return this.blob.subarray(id ? this.ends[id - 1] : 0, this.ends[id]);
     }
     textOf(id) {
-      return cpbpe.text(this.bytesOf(id));
+      if (!this.read.has(id)) this.read.set(id, cpbpe.text(this.bytesOf(id)));
+      return this.read.get(id);
     }
     typeOf(id) {
       return id < this.size ? cpbpe.TYPES[this.types[id]] : 'ADDED';

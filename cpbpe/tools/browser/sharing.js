@@ -18,7 +18,15 @@ view.fingerprint = async (file) => {
   return view.hex(hash).replaceAll(' ', '').toLowerCase().slice(0, KEY_DIGITS);
 };
 
+// The link follows when nothing has changed for a moment: browsers refuse to change it all the time, and take longer
+// for that than for a key.
+let linking = 0;
 view.writeLink = () => {
+  clearTimeout(linking);
+  linking = setTimeout(writeLink, 150);
+};
+
+const writeLink = () => {
   const { state } = view;
   const link = new URLSearchParams();
   const set = (name, value, usual) => value !== usual && link.set(name, value);
@@ -33,7 +41,7 @@ view.writeLink = () => {
   try {
     history.replaceState(null, '', `#${link}`);
   } catch (error) {
-    // Browsers refuse too many changes in a short time; a later change will succeed.
+    // This browser wants fewer changes; a later one will succeed.
   }
 };
 
@@ -184,4 +192,7 @@ view.pixels = async (svg) => {
   return new Promise((resolve) => canvas.toBlob(resolve));
 };
 
-view.by('copy-link').addEventListener('click', () => view.copy(location.href, 'Link'));
+view.by('copy-link').addEventListener('click', () => {
+  writeLink();
+  view.copy(location.href, 'Link');
+});
