@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
+MACHINE, _MACHINES = "CPBPE_MACHINE", ("plain", "avx2", "avx512")
+"""The one that chooses the most instructions of a processor that the core may use."""
 _REFUSALS = (ValueError, TypeError, AttributeError, KeyError)
 """The errors that the core raises for columns that it does not accept."""
 
@@ -107,6 +109,9 @@ def engine_name() -> str:
         raise ValueError(f'{VARIABLE} must be "core" or "reference", not {chosen!r}')
     if chosen == "reference":
         return "reference"
+    most = os.environ.get(MACHINE)
+    if most and most not in _MACHINES:
+        raise ValueError(f"{MACHINE} must be plain, avx2 or avx512, not {most!r}")
     error = _core_error()
     if error is None:
         return "core"

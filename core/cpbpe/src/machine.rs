@@ -151,32 +151,117 @@ impl Best {
     }
 }
 
-/// An implementation of these steps.
+/// These steps. They are written here as any machine can do them; an implementation has those that it does faster.
 pub trait Machine: Copy {
     /// The vector instructions, if this implementation uses them.
-    fn vector(self) -> Option<Vector>;
+    #[inline(always)]
+    fn vector(self) -> Option<Vector> {
+        None
+    }
+
     /// The cuts before the bytes of a block, as bits, as far as bytes alone can tell: those for which `pairs` has 1 for
     /// the byte and the one before it. `before` is the byte before the block. (An implementation that uses `classes`,
     /// which is less precise, may miss some of these cuts, but finds no others.)
-    fn cuts(self, pairs: &PairTable, classes: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64;
+    #[inline(always)]
+    fn cuts(self, pairs: &PairTable, _classes: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64 {
+        let mut mask = u64::from(pairs[usize::from(u16::from_le_bytes([before, block[0]]))]);
+        // There are no branches, and no step waits for the one before it, so this takes little more than half a cycle
+        // per byte.
+        for begin in (0..BLOCK).step_by(16) {
+            let mut bits = 0u64;
+            for i in (begin..begin + 16).rev() {
+                if i + 1 < BLOCK {
+                    // SAFETY: both bytes are in the block. (If the two bytes are indexed, the compiler does not combine
+                    // them into one load.)
+                    let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
+                    bits = bits * 2 + u64::from(pairs[usize::from(u16::from_le(pair))]);
+                }
+            }
+            mask |= bits << begin << 1;
+        }
+        mask
+    }
+
     /// Which bytes of a block begin a character for which `cuts` is too coarse, as bits.
-    fn long(self, block: &[u8; BLOCK]) -> u64;
+    #[inline(always)]
+    fn long(self, block: &[u8; BLOCK]) -> u64 {
+        // Characters of three bytes and more begin with a byte whose three highest bits are set.
+        collect_highest(block, |number| number & number << 1 & number << 2)
+    }
+
     /// How many bytes of a block are not ASCII.
-    fn count_others(self, block: &[u8; BLOCK]) -> u32;
+    #[inline(always)]
+    fn count_others(self, block: &[u8; BLOCK]) -> u32 {
+        let number = |part: &[u8]| u64::from_le_bytes(part.try_into().unwrap_or_default());
+        block.chunks_exact(8).map(|part| (number(part) & HIGHEST).count_ones()).sum()
+    }
+
     /// Which bytes of a block have a 1 in a table, as bits. The table has 0 for all bytes that are not ASCII.
-    fn marked(self, table: &[u8; 256], block: &[u8; BLOCK]) -> u64;
+    #[inline(always)]
+    fn marked(self, table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
+        block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(table[usize::from(byte)]))
+    }
+
     /// Whether a block is ASCII.
-    fn is_ascii(self, block: &[u8; BLOCK]) -> bool;
+    #[inline(always)]
+    fn is_ascii(self, block: &[u8; BLOCK]) -> bool {
+        block.is_ascii()
+    }
+
     /// Write the numbers of the bits that are set, plus `offset`. What is written after them has no meaning.
-    fn places(self, bits: u64, offset: u8, to: &mut [u8; BLOCK]);
+    #[inline(always)]
+    fn places(self, mut bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
+        // Always write eight numbers at a time: a few that are not needed cost less than a loop whose end the processor
+        // cannot predict.
+        for eight in to.chunks_exact_mut(8) {
+            if bits == 0 {
+                break;
+            }
+            for place in eight {
+                *place = offset.wrapping_add(bits.trailing_zeros() as u8);
+                bits &= bits.wrapping_sub(1);
+            }
+        }
+    }
+
     /// The result that a line of the cache has for a key, if it has one.
-    fn look(self, line: &[u64; LINE], key: [u64; 2]) -> Option<u64>;
+    #[inline(always)]
+    fn look(self, line: &[u64; LINE], [a, b]: [u64; 2]) -> Option<u64> {
+        // A line has two wide places, for both halves of a key and a result, and then a narrow one, for one half and a
+        // result. There are no branches, because it is unpredictable where in the line the key is.
+        let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
+        let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
+        let not_narrow = usize::from(line[6] != a);
+        let case = not_narrow << 2 | not_second << 1 | not_first;
+        // Where the result is, for each case.
+        const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
+        (case != 7).then(|| line[usize::from(AT[case]) & (LINE - 1)])
+    }
+
     /// Write where chunks begin and end, counted from `base`, except for chunks of one byte. The chunks end at `ends`;
     /// each begins where the one before it ends, the first at `from`. The first chunk of more than `longest` bytes, and
     /// those after it, are left out. Return how many chunks come before that one, and how many of these were written.
     /// What is written after these has no meaning.
-    fn words(self, ends: &[u32; CHUNKS], from: u32, base: u32, longest: u32, to: [&mut [u32; CHUNKS]; 2])
-        -> [usize; 2];
+    #[inline(always)]
+    fn words(
+        self,
+        ends: &[u32; CHUNKS],
+        from: u32,
+        base: u32,
+        longest: u32,
+        to: [&mut [u32; CHUNKS]; 2],
+    ) -> [usize; 2] {
+        let (mut from, mut count) = (from, 0);
+        for (taken, &end) in ends.iter().enumerate() {
+            if end - from > longest {
+                return [taken, count];
+            }
+            (to[0][count & (CHUNKS - 1)], to[1][count & (CHUNKS - 1)]) = (from - base, end - base);
+            count += usize::from(end - from > 1);
+            from = end;
+        }
+        [CHUNKS, count]
+    }
 }
 
 /// The highest bit of each of eight bytes.
@@ -207,103 +292,7 @@ fn collect_highest(block: &[u8; BLOCK], change: impl Fn(u64) -> u64) -> u64 {
     mask
 }
 
-impl Machine for Plain {
-    #[inline(always)]
-    fn vector(self) -> Option<Vector> {
-        None
-    }
-
-    #[inline(always)]
-    fn cuts(self, pairs: &PairTable, _: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64 {
-        let mut mask = u64::from(pairs[usize::from(u16::from_le_bytes([before, block[0]]))]);
-        // There are no branches, and no step waits for the one before it, so this takes little more than half a cycle
-        // per byte.
-        for begin in (0..BLOCK).step_by(16) {
-            let mut bits = 0u64;
-            for i in (begin..begin + 16).rev() {
-                if i + 1 < BLOCK {
-                    // SAFETY: both bytes are in the block. (If the two bytes are indexed, the compiler does not combine
-                    // them into one load.)
-                    let pair = unsafe { block.as_ptr().add(i).cast::<u16>().read_unaligned() };
-                    bits = bits * 2 + u64::from(pairs[usize::from(u16::from_le(pair))]);
-                }
-            }
-            mask |= bits << begin << 1;
-        }
-        mask
-    }
-
-    #[inline(always)]
-    fn long(self, block: &[u8; BLOCK]) -> u64 {
-        // Characters of three bytes and more begin with a byte whose three highest bits are set.
-        collect_highest(block, |number| number & number << 1 & number << 2)
-    }
-
-    #[inline(always)]
-    fn count_others(self, block: &[u8; BLOCK]) -> u32 {
-        let number = |part: &[u8]| u64::from_le_bytes(part.try_into().unwrap_or_default());
-        block.chunks_exact(8).map(|part| (number(part) & HIGHEST).count_ones()).sum()
-    }
-
-    #[inline(always)]
-    fn marked(self, table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
-        block.iter().rev().fold(0, |bits, &byte| bits << 1 | u64::from(table[usize::from(byte)]))
-    }
-
-    #[inline(always)]
-    fn is_ascii(self, block: &[u8; BLOCK]) -> bool {
-        block.is_ascii()
-    }
-
-    #[inline(always)]
-    fn places(self, mut bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
-        // Always write eight numbers at a time: a few that are not needed cost less than a loop whose end the processor
-        // cannot predict.
-        for eight in to.chunks_exact_mut(8) {
-            if bits == 0 {
-                break;
-            }
-            for place in eight {
-                *place = offset.wrapping_add(bits.trailing_zeros() as u8);
-                bits &= bits.wrapping_sub(1);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn look(self, line: &[u64; LINE], [a, b]: [u64; 2]) -> Option<u64> {
-        // A line has two wide places, for both halves of a key and a result, and then a narrow one, for one half and a
-        // result. There are no branches, because it is unpredictable where in the line the key is.
-        let not_first = usize::from((line[0] ^ a) | (line[1] ^ b) != 0);
-        let not_second = usize::from((line[3] ^ a) | (line[4] ^ b) != 0);
-        let not_narrow = usize::from(line[6] != a);
-        let case = not_narrow << 2 | not_second << 1 | not_first;
-        // Where the result is, for each case.
-        const AT: [u8; 8] = [7, 7, 7, 7, 2, 5, 2, 0];
-        (case != 7).then(|| line[usize::from(AT[case]) & (LINE - 1)])
-    }
-
-    #[inline(always)]
-    fn words(
-        self,
-        ends: &[u32; CHUNKS],
-        from: u32,
-        base: u32,
-        longest: u32,
-        to: [&mut [u32; CHUNKS]; 2],
-    ) -> [usize; 2] {
-        let (mut from, mut count) = (from, 0);
-        for (taken, &end) in ends.iter().enumerate() {
-            if end - from > longest {
-                return [taken, count];
-            }
-            (to[0][count & (CHUNKS - 1)], to[1][count & (CHUNKS - 1)]) = (from - base, end - base);
-            count += usize::from(end - from > 1);
-            from = end;
-        }
-        [CHUNKS, count]
-    }
-}
+impl Machine for Plain {}
 
 #[cfg(target_arch = "x86_64")]
 pub mod half {
@@ -377,16 +366,6 @@ pub mod half {
 
     impl Machine for Half {
         #[inline(always)]
-        fn vector(self) -> Option<Vector> {
-            None
-        }
-
-        #[inline(always)]
-        fn cuts(self, pairs: &PairTable, classes: &ClassTables, block: &[u8; BLOCK], before: u8) -> u64 {
-            Plain.cuts(pairs, classes, block, before)
-        }
-
-        #[inline(always)]
         fn long(self, block: &[u8; BLOCK]) -> u64 {
             // Read as signed numbers, bytes from 0xE0 on are those from -32 to -1, and ASCII is not negative.
             let halves = self.load(block);
@@ -399,35 +378,8 @@ pub mod half {
         }
 
         #[inline(always)]
-        fn marked(self, table: &[u8; 256], block: &[u8; BLOCK]) -> u64 {
-            Plain.marked(table, block)
-        }
-
-        #[inline(always)]
         fn is_ascii(self, block: &[u8; BLOCK]) -> bool {
             self.highest(self.load(block)) == 0
-        }
-
-        #[inline(always)]
-        fn places(self, bits: u64, offset: u8, to: &mut [u8; BLOCK]) {
-            Plain.places(bits, offset, to);
-        }
-
-        #[inline(always)]
-        fn look(self, line: &[u64; LINE], key: [u64; 2]) -> Option<u64> {
-            Plain.look(line, key)
-        }
-
-        #[inline(always)]
-        fn words(
-            self,
-            ends: &[u32; CHUNKS],
-            from: u32,
-            base: u32,
-            longest: u32,
-            to: [&mut [u32; CHUNKS]; 2],
-        ) -> [usize; 2] {
-            Plain.words(ends, from, base, longest, to)
         }
     }
 }
