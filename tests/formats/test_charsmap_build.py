@@ -16,7 +16,7 @@ from cpbpe.text import charsmap_build
 from cpbpe.text.charsmap import RULE_NAMES, Charsmap, rule_charsmap
 from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, named_rules
 from cpbpe.training.settings import charsmap_of_file
-from tests.support import tiers
+from tests.support import budget, tiers
 
 DIGESTS = {
     "nfkc": "7e46d9e08af4b6a37991b04fb8388644c1595a0abcd0f26d6a5d575e2a3663ea",
@@ -42,7 +42,7 @@ def test_named_rules(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
+@pytest.mark.parametrize("name", DIGESTS if budget.MUCH else ["nmt_nfkc_cf"])
 def test_the_charsmaps_in_the_package_are_those_that_the_rules_give(name: str) -> None:
     """After a change of the rules: `python -m cpbpe.text.charsmap_build`."""
     assert rule_charsmap(name) == charsmap_from_rules(named_rules(name).items())

@@ -14,7 +14,7 @@ from cpbpe.model.formats import tekken
 from cpbpe.text.split_patterns import PATTERNS
 from tests.bytes.making import CLASSES, texts
 from tests.bytes.models import model, ranks
-from tests.support.budget import examples
+from tests.support.budget import MUCH, examples
 from tests.support.zoo import real_path
 
 REAL = ("tekken_240718.json", "tekken_240911.json")
@@ -57,7 +57,7 @@ def file(**changes: Any) -> bytes:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", REAL if MUCH else REAL[-1:])
 def test_real_files(name: str, tmp_path: Path) -> None:
     tok = cpbpe.load(real_path(name))
     assert (len(tok), tok.unk_id, tok.bos_id, tok.eos_id, tok.pad_id) == (131072, None, 1, 2, 11)

@@ -118,7 +118,7 @@ CLASSES = ["LlamaTokenizerFast", "CodeLlamaTokenizerFast", "GemmaTokenizerFast",
 CASES = [("llama", name, options) for name in CLASSES for options in OPTIONS]
 OTHERS = [
     (model, name, options)
-    for model in ("unsplit", zoo.REAL[0], zoo.REAL[4])
+    for model in ("unsplit", zoo.REAL[0], *(zoo.REAL[1:] if budget.MUCH else ()))
     for name, options in (*((CLASSES[0], options) for options in OPTIONS[:2]), (CLASSES[2], {}))
 ]
 """Other models, with what matters most."""
