@@ -465,6 +465,10 @@ def test_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CPBPE_ENGINE", "fast")
     with pytest.raises(ValueError, match='CPBPE_ENGINE must be "core" or "reference", not \'fast\''):
         cpbpe.engine_name()
+    monkeypatch.delenv("CPBPE_ENGINE")
+    monkeypatch.setenv("CPBPE_MACHINE", "avx")
+    with pytest.raises(ValueError, match="CPBPE_MACHINE must be plain, avx2 or avx512, not 'avx'"):
+        cpbpe.load(zoo.real_path(zoo.REAL[0]))
 
 
 def test_without_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
