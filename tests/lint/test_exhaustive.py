@@ -15,6 +15,7 @@ import pytest
 import cpbpe
 from cpbpe.model.spec import ModelSpec, Piece, Pieces, PieceType
 from tests.bytes import models as byte_models
+from tests.conftest import ENGINES
 from tests.lint.search import Search
 from tests.support import corpus, tiers
 from tests.support.budget import MUCH, SEED, examples
@@ -119,5 +120,6 @@ def test_all_pairs_and_triples(name: str, engine: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["gpt2", "cl100k"])
+@pytest.mark.parametrize("engine", ENGINES if MUCH else ENGINES[:1], indirect=True)
 def test_all_pairs_of_byte_level_models(pattern: str, engine: str) -> None:
     check(cpbpe.Tokenizer.from_spec(byte_models.model(pattern, pattern == "cl100k")), engine)
