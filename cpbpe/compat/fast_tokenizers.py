@@ -98,14 +98,14 @@ class Backend:
         """The drop-in for `theirs` as it is now; None if none does exactly the same."""
         if self._refusal is not None:
             return None
-        state, post_processor = self._state_of_theirs(), _saved(self._theirs.post_processor)
         ours = self._ours
         try:
+            state, post_processor = self._state_of_theirs(), _saved(self._theirs.post_processor)
             if ours is None or state != self._state:
                 ours = self._made()
             elif post_processor != self._post_processor:
                 ours.post_processor = PostProcessor.of(json.loads(post_processor)) if post_processor else None
-        except Exception as error:  # of cpbpe, or of tokenizers if a part cannot be saved
+        except Exception as error:  # of cpbpe, or of tokenizers, which cannot save parts written in Python
             self._refuse(str(error))
             return None
         self._ours, self._state, self._post_processor = ours, state, post_processor
