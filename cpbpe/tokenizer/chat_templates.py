@@ -20,7 +20,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, ItemsView, Iterable, KeysView, Mapping, ValuesView
 from contextvars import ContextVar
 from datetime import datetime
 from string import Formatter
@@ -65,6 +65,8 @@ _WIDE = frozenset(
     ["center", "encode", "escape", "expandtabs", "ljust", "rjust", "to_bytes", "translate", "zfill"]
 )
 """Methods of strings and numbers that are not there, for the same reason."""
+_GROUPS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+"""What shows all that it holds when it is written. (Dictionaries do, too.)"""
 _WIDTH = 1000
 """Widths in formats are less than this. It is also more than the longest number without one has."""
 _WIDE_PERCENT = re.compile(r"%(?:\([^()]*\))?[#0\- +_^]*(?:[0-9]*\.)?(?:\*|[0-9]{4})|%\([^()]*\(")
@@ -210,10 +212,11 @@ def _texts_in(value: Any, most: float) -> tuple[list[str], int]:
             texts.append(one)
         elif isinstance(one, Mapping):
             rest += (*one, *one.values())
-        elif isinstance(one, (list, tuple, set, frozenset)):
+        elif isinstance(one, _GROUPS):
             rest += one
         elif one is not None and not isinstance(one, (bool, int, float)):
             texts.append("?")  # (it may have any texts, whose origin is not known, as of this one)
+            size += 99
     return texts, size
 
 
@@ -420,7 +423,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def finalized(self, value: Any) -> Any:
         """A value that is about to be written."""
-        if not isinstance(value, str) and isinstance(value, (list, tuple, set, frozenset, Mapping)):
+        if isinstance(value, (Mapping, *_GROUPS)):
             texts = _RENDERING.get().texts_in(value)  # (first of all, because it may refuse)
             return self.made(str(value), texts)
         return value
