@@ -8,8 +8,8 @@ a message, trim it, or split it, and would meet the marks.
 
 What is not written here loses the origins: the result is an ordinary `str`, all of whose characters are
 `UNKNOWN`. So a mistake in this file can make an origin unknown. It cannot make what somebody has said into
-something that the template has written, except in the methods below, which the tests compare with lists of
-characters.
+something that the template has written, except in what is below. The tests compare it with lists of
+characters, and run random expressions in which every character shows who has said it.
 """
 
 from __future__ import annotations
