@@ -7,8 +7,8 @@ origin of every character. Marks inside the text would not do: a template may as
 a message, trim it, or split it, and would meet the marks.
 
 What is not written here loses the origins: the result is an ordinary `str`, all of whose characters are
-`UNKNOWN`. So a mistake in this file can make an origin unknown. It cannot make what somebody has said into
-something that the template has written, except in what is below. The tests compare it with lists of
+`UNKNOWN`. So what is missing here makes an origin unknown, and no more. Only a mistake in what is here could
+make what somebody has said into something that the template has written. The tests compare it with lists of
 characters, and run random expressions in which every character shows who has said it.
 """
 
