@@ -3,6 +3,7 @@
 A fast tokenizer of transformers has a `tokenizers.Tokenizer` that works on text. This object stays, because
 programs ask it for much, change it, and pass it to functions that take no other class. Only its methods that
 encode are replaced, by those of `cpbpe.compat.tokenizers`, which is made from what the object would save.
+(Those that add tokens do what they did. They are replaced, too, so as to notice it.)
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _OF_MODEL = (
     *("fuse_unk", "byte_fallback", "ignore_merges"),
 )
 """What can be set in a model of tokenizers. Its vocabulary and merges can only be replaced with it."""
-_KNOWN = ", which tokenizers does not forget, but no file says it"
+_UNSAVED = ", which tokenizers does not forget, but no file says it"
 _log = logging.getLogger("cpbpe.compat")
 
 
@@ -98,14 +99,14 @@ class Backend:
         """The drop-in for `theirs` as it is now; None if none does exactly the same."""
         if self._refusal is not None:
             return None
-        state, post_processor = self._state_of_theirs(), _saved(self._theirs.post_processor)
         ours = self._ours
         try:
+            state, post_processor = self._state_of_theirs(), _saved(self._theirs.post_processor)
             if ours is None or state != self._state:
                 ours = self._made()
             elif post_processor != self._post_processor:
                 ours.post_processor = PostProcessor.of(json.loads(post_processor)) if post_processor else None
-        except Exception as error:  # of cpbpe, or of tokenizers if a part cannot be saved
+        except Exception as error:  # of cpbpe, or of tokenizers, which cannot save parts written in Python
             self._refuse(str(error))
             return None
         self._ours, self._state, self._post_processor = ours, state, post_processor
@@ -117,7 +118,7 @@ class Backend:
 
     def _made(self) -> Tokenizer:
         if self._again is not None:
-            raise ValueError(f"the added token {self._again!r} was added before with other flags{_KNOWN}")
+            raise ValueError(f"the added token {self._again!r} was added before with other flags{_UNSAVED}")
         return Tokenizer.from_str(self._theirs.to_str())
 
     def check(self) -> None:
@@ -141,7 +142,7 @@ class Backend:
         if truncation is not None:
             theirs.enable_truncation(**truncation)
         if differing is not None:
-            self._refuse(f"the added token {differing!r} is not found as its flags say{_KNOWN}")
+            self._refuse(f"the added token {differing!r} is not found as its flags say{_UNSAVED}")
 
     def _state_of_theirs(self) -> list[Any]:
         """What the drop-in is made of."""

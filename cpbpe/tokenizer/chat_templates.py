@@ -6,8 +6,9 @@ a template is changed here in two ways:
 
 - Every body of a loop, of a condition and of a macro asks what time it is.
 - What makes long texts of short ones (`+`, `~`, `*`, `**`, `%`, `format`, `join`, `replace`, `tojson`,
-  `indent`) first asks how long the result will be. Methods and filters that make texts of any width are not
-  there.
+  `indent`) first asks how long the result will be. So does what makes a text of a list: a few lists, each of
+  which is twice in the next, are a text of any length. Methods and filters that make texts of any width are
+  not there.
 
 A template that writes *marks* writes texts that know where each of their characters came from
 (`marked_text`). For that, the constants in its code are made such texts, too.
@@ -16,16 +17,18 @@ A template that writes *marks* writes texts that know where each of their charac
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, ItemsView, Iterable, KeysView, Mapping, ValuesView
 from contextvars import ContextVar
 from datetime import datetime
+from string import Formatter
 from typing import Any
 
 from cpbpe.errors import ChatTemplateError, missing
 from cpbpe.lazy import Kept, kept
-from cpbpe.tokenizer.marked_text import derived, generated, joined, marked_json, runs_of, written
+from cpbpe.tokenizer.marked_text import Marked, derived, generated, joined, marked_json, runs_of, written
 
 _NEED = "chat templates need the package jinja2, 3.1.6 or newer"
 _PACKAGE = "'jinja2>=3.1.6'"
@@ -52,17 +55,24 @@ ALL_TIMES = 64
 """All texts that it joins on the way may have this many times as many."""
 
 _FILTERS = (
-    "abs attr capitalize count d default dictsort e escape first float forceescape groupby int items last",
-    "length list lower map max min reject rejectattr reverse safe select selectattr sort trim unique",
-    "upper wordcount",
+    "abs attr count d default dictsort first float groupby int items last length list map max min reject",
+    "rejectattr reverse select selectattr sort unique",
 )
 """The filters of jinja2 that are there. Others make texts or lists of any length, or are random."""
-_WIDE = frozenset(["center", "encode", "expandtabs", "ljust", "rjust", "to_bytes", "translate", "zfill"])
-"""Methods of strings and numbers that are not there, for the same reason."""
-_LONG_NUMBER = re.compile(
-    r"%(?:\([^)]*\))?[#0\- +_^]*(?:[0-9]*\.)?(?:\*|[0-9]{4})|\{[^{}]*:[^{}]*(?:[0-9]{4}|\{)"
+_TEXT_FILTERS = "capitalize e escape forceescape lower safe string trim upper wordcount"
+"""Those that make a text of what they are given first. For this, they get it as a text."""
+_WIDE = frozenset(
+    ["center", "encode", "escape", "expandtabs", "ljust", "rjust", "to_bytes", "translate", "zfill"]
 )
-"""A width in a format, or one that is given beside it."""
+"""Methods of strings and numbers that are not there, for the same reason."""
+_GROUPS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+"""What shows all that it holds when it is written. (Dictionaries do, too.)"""
+_WIDTH = 1000
+"""Widths in formats are less than this. It is also more than the longest number without one has."""
+_WIDE_PERCENT = re.compile(r"%(?:\([^()]*\))?[#0\- +_^]*(?:[0-9]*\.)?(?:\*|[0-9]{4})|%\([^()]*\(")
+"""A width of four digits, or one that is given beside the format, or a name that could hide it."""
+_WIDE_BRACES = re.compile(r"\d{4}|\{")
+"""The same in what is after a colon in braces. (Digits of all scripts are numbers there.)"""
 
 
 class ChatTemplate:
@@ -117,12 +127,9 @@ class ChatTemplate:
         token = _RENDERING.set(_Rendering(now))
         try:
             rendering = _RENDERING.get()
-            rendering.most += TIMES * sum(map(len, rendering.texts_in(dict(variables), limit=False)))
-            template, chunks, size = self._marking if marks else self._plain, [], 0
-            for chunk in template.generate(variables):
-                chunks.append(chunk)
-                size += len(chunk)
-                rendering.check(len(chunk) if size <= rendering.most else size)
+            rendering.most += TIMES * sum(map(len, _texts_in(dict(variables), math.inf)[0]))
+            template = self._marking if marks else self._plain
+            chunks = rendering.collected(template.generate(variables))
             return joined(chunks) if marks else "".join(chunks)
         except (ChatTemplateError, MemoryError):
             raise
@@ -171,24 +178,46 @@ class _Rendering:
                 f"docs/chat.md has the limits"
             )
 
-    def texts_in(self, value: Any, *, limit: bool = True) -> list[str]:
-        """The texts in a value. One list may be in others many times, so that few lists make a long text."""
-        texts: list[str] = []
-        rest, size = [value], 0
-        while rest and (size <= self.most or not limit):
-            one = rest.pop()
-            size += _size(one) + 1
-            if isinstance(one, str):
-                texts.append(one)
-            elif isinstance(one, Mapping):
-                rest += (*one, *one.values())
-            elif isinstance(one, (list, tuple, set, frozenset)):
-                rest += one
-            elif one is not None and not isinstance(one, (bool, int, float)):
-                texts.append("?")  # (it may have any texts, whose origin is not known, as of this one)
-        if limit:
-            self.check(size)
+    def collected(self, parts: Iterable[str]) -> list[str]:
+        """The parts of a text, unless it is too long."""
+        listed, size = list[str](), 0
+        for part in parts:
+            listed.append(part)
+            size += len(part)
+            self.check(len(part) if size <= self.most else size)
+        return listed
+
+    def texts_in(self, value: Any) -> list[str]:
+        """The texts in a value, unless it is too long as a text."""
+        texts, size = _texts_in(value, self.most)
+        self.check(size)
         return texts
+
+    def check_format(self, form: str, sign: str, values: Any = ()) -> None:
+        """Refuse to put values into a text if the result could be too long."""
+        self.check(form.count(sign) * (_WIDTH + _texts_in(values, self.most)[1]))
+
+
+def _texts_in(value: Any, most: float) -> tuple[list[str], int]:
+    """The texts in a value, and about how long it is as a text. It is not looked at any longer than `most`.
+
+    (One list may be in others many times, so that few lists make a long text.)
+    """
+    texts: list[str] = []
+    rest, size = [value], 0
+    while rest and size <= most:
+        one = rest.pop()
+        size += 1 + _size(one) + _bits(one) // 3
+        if isinstance(one, str):
+            texts.append(one)
+        elif isinstance(one, Mapping):
+            rest += (*one, *one.values())
+        elif isinstance(one, _GROUPS):
+            rest += one
+        elif one is not None and not isinstance(one, (bool, int, float)):
+            texts.append("?")  # (it may have any texts, whose origin is not known, as of this one)
+            size += 99
+    return texts, size
 
 
 _RENDERING: ContextVar[_Rendering] = ContextVar("_RENDERING")
@@ -225,7 +254,7 @@ class _Namespace(Namespace):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str) or name.startswith("_"):
-            raise ChatTemplateError(f"gives a namespace the name {name!r}; names begin with a letter")
+            raise ChatTemplateError("gives a namespace a name that does not begin with a letter")
         super().__setitem__(name, value)
 
     def __repr__(self) -> str:
@@ -237,14 +266,16 @@ def _dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
     return dict(*args, **kwargs)
 
 
-def _raise_exception(message: object) -> None:
-    raise ChatTemplateError(f"says: {message}")
+@pass_environment
+def _raise_exception(environment: _Environment, message: object) -> None:
+    raise ChatTemplateError(f"says: {environment.text_of(message)}")
 
 
 @pass_environment
 def _strftime_now(environment: _Environment, form: str) -> str:
-    if _LONG_NUMBER.search(form):
+    if _WIDE_PERCENT.search(form):
         raise ChatTemplateError(f"writes the date with a width, {form!r}")
+    _RENDERING.get().check_format(form, "%")
     return environment.made(_RENDERING.get().now().strftime(form), [form])
 
 
@@ -258,21 +289,35 @@ def _tojson(
     sort_keys: bool = False,
 ) -> str:
     """A value as JSON. (The filter of jinja2 is for HTML.)"""
-    texts = _RENDERING.get().texts_in(value)
+    rendering = _RENDERING.get()
+    texts = rendering.texts_in(value)
     spaces = [part for part in (indent, *(separators or ())) if isinstance(part, str)]
     if max([0, *map(len, spaces), indent if isinstance(indent, int) else 0]) > 16:
         raise ChatTemplateError("writes JSON with more than 16 spaces")
-    text = json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    encoder = json.JSONEncoder(
+        ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+    # (With spaces for each list around it, a value can be longer than its texts by far.)
+    text = (
+        encoder.encode(value) if indent is None else "".join(rendering.collected(encoder.iterencode(value)))
     )
     if spaces and not all(map(environment.is_between_strings, spaces)):
         return environment.made(text, [*texts, *spaces])
     return environment.json(text, value, sort_keys)
 
 
-@pass_environment
-def _string(environment: _Environment, value: object) -> str:
-    return environment.text_of(value)
+def _text_filter(name: str) -> Callable[..., Any]:
+    """A filter of jinja2 that is given a text, whatever it is given here."""
+
+    @pass_environment
+    def filtered(environment: _Environment, value: object, *args: Any, **kwargs: Any) -> Any:
+        text = value if isinstance(value, str) else environment.text_of(value)
+        made = FILTERS[name](text, *args, **kwargs)
+        if _size(made) > len(text):
+            _RENDERING.get().check(len(made))
+        return made
+
+    return filtered
 
 
 @pass_environment
@@ -344,9 +389,10 @@ class _Environment(ImmutableSandboxedEnvironment):
             optimized=False,
             finalize=self.finalized,
         )
-        own = {"tojson": _tojson, "string": _string, "join": _join, "replace": _replace, "indent": _indent}
-        self.filters = {name: FILTERS[name] for names in _FILTERS for name in names.split()} | own
-        self.filters["title"] = _title
+        self.filters = {name: FILTERS[name] for names in _FILTERS for name in names.split()}
+        self.filters |= {name: _text_filter(name) for name in _TEXT_FILTERS.split()}
+        self.filters |= {"indent": _indent, "join": _join, "replace": _replace, "title": _title}
+        self.filters["tojson"] = _tojson
         self.globals = {
             **{name: self.globals[name] for name in ("range", "cycler", "joiner")},
             "dict": _dict,
@@ -377,7 +423,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def finalized(self, value: Any) -> Any:
         """A value that is about to be written."""
-        if not isinstance(value, str) and isinstance(value, (list, tuple, set, frozenset, Mapping)):
+        if isinstance(value, (Mapping, *_GROUPS)):
             texts = _RENDERING.get().texts_in(value)  # (first of all, because it may refuse)
             return self.made(str(value), texts)
         return value
@@ -411,7 +457,15 @@ class _Environment(ImmutableSandboxedEnvironment):
         elif isinstance(owner, str) and name == "join" and len(args) == 1:
             args = ([*args[0]],)
             _RENDERING.get().check(sum(map(len, args[0])) + len(owner) * len(args[0]))
+        elif name == "index":
+            _RENDERING.get().texts_in(args)  # (if there is no such thing, the error says which)
         return super().call(context, obj, *args, **kwargs)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """An item."""
+        if not isinstance(argument, (str, int)):
+            _RENDERING.get().texts_in(argument)  # (as in `call`)
+        return super().getitem(obj, argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Apply an operator."""
@@ -424,9 +478,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         elif operator == "**":
             rendering.check(_bits(left) * abs(right) if isinstance(right, int) else 0)
         elif isinstance(left, str):
-            if _LONG_NUMBER.search(left):
+            if _WIDE_PERCENT.search(left):
                 raise ChatTemplateError(f"formats with a width, {left!r}")
-            rendering.check(left.count("%") * sum(map(len, rendering.texts_in(right))))
+            rendering.check_format(left, "%", right)
         return super().call_binop(context, operator, left, right)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -437,10 +491,9 @@ class _Environment(ImmutableSandboxedEnvironment):
 
         def limited(*args: Any, **kwargs: Any) -> str:
             form = value.__self__
-            if _LONG_NUMBER.search(form):
+            if any(_WIDE_BRACES.search(spec or "") for _, _, spec, _ in Formatter().parse(form)):
                 raise ChatTemplateError(f"formats with a width, {form!r}")
-            rendering = _RENDERING.get()
-            rendering.check(form.count("{") * sum(map(len, rendering.texts_in((args, kwargs)))))
+            _RENDERING.get().check_format(form, "{", (args, kwargs))
             return method(*args, **kwargs)
 
         return limited
@@ -493,7 +546,7 @@ class _MarkingEnvironment(_Environment):
     def __init__(self) -> None:
         super().__init__()
         # (A text that is safe is not escaped when others are. Without HTML, this makes no difference to it.)
-        self.filters["safe"] = _string
+        self.filters["safe"] = self.filters["string"]
 
     def made(self, text: str, sources: Iterable[str]) -> str:
         """A text that was made from others."""
@@ -512,3 +565,9 @@ class _MarkingEnvironment(_Environment):
         if value is None or isinstance(value, (bool, int, float)):
             return written(str(value))
         return super().finalized(value)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Whether a template may have an attribute. (Marked texts have none but those of others.)"""
+        return (not isinstance(obj, Marked) or hasattr(str, attr)) and super().is_safe_attribute(
+            obj, attr, value
+        )

@@ -388,13 +388,19 @@ def _answers(
 ) -> list[Span] | str:
     """Where the assistant speaks, or why nobody knows."""
     stretches = list(_stretches(text))
+    doubt = "the chat template changes texts in a way that does not show who has said what"
     if template.has_generation:
+        if any(origin.generated is None for _, _, origin in stretches):
+            return (
+                f"{doubt}; in the template, use ~ in place of format() and %, and change no text of which "
+                f"{{% generation %}} has written a part"
+            )
         return [(begin, end) for begin, end, origin in stretches if origin.generated]
     if _ASSISTANT not in roles:
         return []
     out = "a template with {% generation %} around what the assistant says tells it"
     if any(origin.kind == "unknown" and origin.message is None for _, _, origin in stretches):
-        return f"the chat template changes texts in a way that does not show who has said what; {out}"
+        return f"{doubt}; {out}"
     if roles[-1] != _ASSISTANT or has_prompt:
         return (
             f"the assistant's message is not the last, so that nobody can tell how its turns end; leave out "

@@ -7,16 +7,15 @@ origin of every character. Marks inside the text would not do: a template may as
 a message, trim it, or split it, and would meet the marks.
 
 What is not written here loses the origins: the result is an ordinary `str`, all of whose characters are
-`UNKNOWN`. So a mistake in this file can make an origin unknown. It cannot make what somebody has said into
-something that the template has written, except in the methods below, which the tests compare with lists of
-characters.
+`UNKNOWN`. So what is missing here makes an origin unknown, and no more. Only a mistake in what is here could
+make what somebody has said into something that the template has written. The tests compare it with lists of
+characters, and run random expressions in which every character shows who has said it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from operator import index
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
@@ -32,8 +31,8 @@ class Origin(NamedTuple):
     """The number of the message that said them; None if none did, or nobody knows."""
     field: str = ""
     """The field of that message, such as "content"."""
-    generated: bool = False
-    """Whether they are inside of {% generation %}."""
+    generated: bool | None = False
+    """Whether they are inside of {% generation %}; None if nobody knows."""
 
 
 class Run(NamedTuple):
@@ -44,7 +43,7 @@ class Run(NamedTuple):
 
 
 WRITTEN = Origin("written")
-UNKNOWN = Origin("unknown")
+UNKNOWN = Origin("unknown", generated=None)
 
 
 class Marked(str):
@@ -65,24 +64,39 @@ class Marked(str):
         made.runs = runs_of(text) if runs is None else tuple(runs)
         return made
 
+    def cuts(self, spans: Iterable[tuple[int, int]]) -> Iterator[Marked]:
+        """The characters from one place to another, again and again; all places must be in order.
+
+        This looks at each run once, since there can be as many of them as of spans.
+        """
+        number, at = 0, 0  # the first run that goes beyond `begin`, and where it begins
+        for begin, end in spans:
+            while number < len(self.runs) and at + self.runs[number].size <= begin:
+                at += self.runs[number].size
+                number += 1
+            runs, place, later = [], at, number
+            while place < end:
+                size, origin = self.runs[later]
+                runs.append(Run(min(end, place + size) - max(begin, place), origin))
+                place += size
+                later += 1
+            yield Marked(str.__getitem__(self, slice(begin, end)), runs)
+
     def cut(self, begin: int, end: int) -> Marked:
         """The characters from `begin` to `end`, which must be in order and inside of the text."""
-        runs, at = [], 0
-        for size, origin in self.runs:
-            kept = min(end, at + size) - max(begin, at)
-            if kept > 0:
-                runs.append(Run(kept, origin))
-            at += size
-        return Marked(str.__getitem__(self, slice(begin, end)), runs)
+        return next(self.cuts([(begin, end)]))
 
-    def _cuts(self, parts: Iterable[str]) -> list[Marked]:
-        """The parts that a method of `str` has found, which are in the order of the text."""
-        made, at = [], 0
-        for part in parts:
-            begin = self.find(part, at)
-            at = begin + len(part)
-            made.append(self.cut(begin, at))
-        return made
+    def parts(self, found: Iterable[str], gap: int | None) -> list[Marked]:
+        """The parts that a method of `str` has found, in order, with as many characters between them.
+
+        None: with whitespace between them, of any width.
+        """
+        spans, at = [], 0
+        for part in found:
+            begin = self.find(part, at) if gap is None else at
+            spans.append((begin, begin + len(part)))
+            at = begin + len(part) + (gap or 0)
+        return [*self.cuts(spans)]
 
     def __str__(self) -> str:
         return self
@@ -105,12 +119,10 @@ class Marked(str):
             at: int = range(len(self))[key]
             return self.cut(at, at + 1)
         begin, end, step = key.indices(len(self))
-        if step == 1:
-            return self.cut(begin, max(begin, end))
-        return joined(self.cut(at, at + 1) for at in range(begin, end, step))
+        return self.cut(begin, max(begin, end)) if step == 1 else joined([*self][key])
 
     def __iter__(self) -> Iterator[str]:
-        return (self.cut(at, at + 1) for at in range(len(self)))
+        return self.cuts((at, at + 1) for at in range(len(self)))
 
     def lstrip(self, chars: str | None = None) -> str:
         """The text without characters at its beginning."""
@@ -135,20 +147,11 @@ class Marked(str):
 
     def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[Any]:
         """The parts between separators."""
-        parts = str.split(self, sep, maxsplit)
-        return self._cuts(parts) if sep is None else self._between(parts, len(sep))
+        return self.parts(str.split(self, sep, maxsplit), None if sep is None else len(sep))
 
     def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[Any]:
         """The parts between separators, of which the last ones count."""
-        parts = str.rsplit(self, sep, maxsplit)
-        return self._cuts(parts) if sep is None else self._between(parts, len(sep))
-
-    def _between(self, parts: Iterable[str], gap: int) -> list[Marked]:
-        made, at = [], 0
-        for part in parts:
-            made.append(self.cut(at, at + len(part)))
-            at += len(part) + gap
-        return made
+        return self.parts(str.rsplit(self, sep, maxsplit), None if sep is None else len(sep))
 
     def splitlines(self, keepends: bool = False) -> list[Any]:
         """The lines."""
@@ -156,18 +159,16 @@ class Marked(str):
         for line in str.splitlines(self, True):
             ends.append(ends[-1] + len(line))
         lines = str.splitlines(self, keepends)
-        return [
-            self.cut(begin, begin + len(line)) for (begin, _), line in zip(pairwise(ends), lines, strict=True)
-        ]
+        return [*self.cuts((begin, begin + len(line)) for begin, line in zip(ends, lines, strict=False))]
 
     def partition(self, sep: str, /) -> tuple[Any, Any, Any]:
         """What is before, at and after the first separator."""
-        before, found, after = self._between(str.partition(self, sep), 0)
+        before, found, after = self.parts(str.partition(self, sep), 0)
         return before, found, after
 
     def rpartition(self, sep: str, /) -> tuple[Any, Any, Any]:
         """What is before, at and after the last separator."""
-        before, found, after = self._between(str.rpartition(self, sep), 0)
+        before, found, after = self.parts(str.rpartition(self, sep), 0)
         return before, found, after
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
@@ -233,8 +234,10 @@ def derived(text: str, sources: Iterable[str]) -> Marked:
     """
     origins = {run.origin for source in sources for run in runs_of(source) if run.size}
     if len(origins) > 1:
-        others = {origin._replace(kind="unknown") for origin in origins if origin.kind != "written"}
-        origins = others if len(others) == 1 else {UNKNOWN}
+        flags = {origin.generated for origin in origins}
+        said_by = {(origin.message, origin.field) for origin in origins if origin.kind != "written"}
+        message, field = said_by.pop() if len(said_by) == 1 else (None, "")
+        origins = {Origin("unknown", message, field, flags.pop() if len(flags) == 1 else None)}
     return Marked(text, [Run(len(text), origins.pop() if origins else WRITTEN)])
 
 

@@ -283,6 +283,32 @@ def test_what_cpbpe_cannot_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert "'<y>' was added before with other flags" in ours.cpbpe_backend.refusal
 
 
+class InPython:
+    """A normalizer and a pre-tokenizer."""
+
+    def normalize(self, text: Any) -> None:
+        text.lowercase()
+
+    def pre_tokenize(self, text: Any) -> None:
+        text.split(lambda _, part: part.split(" ", "isolated"))
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ("normalizer", tokenizers.normalizers.Normalizer),
+        ("pre_tokenizer", tokenizers.pre_tokenizers.PreTokenizer),
+    ],
+)
+def test_parts_in_python(part: str, kind: Any, tmp_path: Path) -> None:
+    """They cannot be saved, so nobody can tell what they do."""
+    theirs, ours = both(folder_of(model("Llama 3"), tmp_path))
+    for tokenizer in (theirs, ours):
+        setattr(tokenizer.backend_tokenizer, part, kind.custom(InPython()))
+    assert ours("The Cat")["input_ids"] == theirs("The Cat")["input_ids"]
+    assert "cannot be serialized" in ours.cpbpe_backend.refusal
+
+
 # --- What else programs do ----------------------------------------------------------------------------
 
 

@@ -242,6 +242,17 @@ SAID = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes
             SAID,
             None,
         ),
+        (
+            "{% set x %}{% generation %}{{ 'a' }}{% endgeneration %}{% endset %}{{ '<%s' % x }}",
+            SAID,
+            "does not show who has said",
+        ),
+        ("{{ [messages, 'a'] }}{% generation %}a{% endgeneration %}", SAID, None),
+        (
+            "{% filter upper %}{{ messages[1].content }}{% generation %}a{% endgeneration %}{% endfilter %}",
+            SAID,
+            "does not show who has said",
+        ),
     ],
 )
 def test_doubtful_masks(template: str, messages: Any, problem: str | None) -> None:
@@ -481,6 +492,11 @@ def grown(start: str, step: str, times: int = 99) -> str:
     return f"{{% set n = namespace(x={start}) %}}{loop}"
 
 
+TOWER = grown("[1]", "[n.x, n.x]", 20)
+"""A few lists, which are a long text."""
+NUMBER = "{% set n = 7 ** 40000 %}"
+
+
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
@@ -490,8 +506,8 @@ def grown(start: str, step: str, times: int = 99) -> str:
         ("{{ messages[0].name.first }}", "fails: 'dict object' has no attribute 'name'"),
         ("{{ messages.append(1) }}", "fails: .*unsafe"),
         ("{{ ''.__class__.__mro__ }}", "fails: .*unsafe"),
-        ("{{ dict.mro() }}{{ namespace(__init__=1) }}", "fails|names begin with a letter"),
-        ("{% set n = namespace() %}{% set n._x = 1 %}", "names begin with a letter"),
+        ("{{ dict.mro() }}{{ namespace(__init__=1) }}", "fails|begin with a letter"),
+        ("{% set n = namespace() %}{% set n._x = 1 %}", "not begin with a letter"),
         ("{{ namespace(a=1) }}", "writes a namespace"),
         ("{% include 'x' %}", "fails: no loader"),
         ("{% autoescape true %}{{ 1 }}{% endautoescape %}", "has {% autoescape %}"),
@@ -517,6 +533,26 @@ def grown(start: str, step: str, times: int = 99) -> str:
         ("{{ '%*d' % (99999999, 5) }}", "formats with a width"),
         ("{{ '%(a)-.99999999f' % {'a': 5} }}", "formats with a width"),
         ("{{ '{:x>99999999}'.format(5) }}", "formats with a width"),
+        ("{{ '{0[}]:99999999}'.format({'}': 5}) }}", "formats with a width"),
+        ("{{ '{:\u0669\u0669\u0669\u0669\u0669}'.format(5) }}", "formats with a width"),
+        ("{{ '%(a(b)c)99999999d' % {'a(b)c': 5} }}", "formats with a width"),
+        (NUMBER + "{% set y = '%(n)x' * 100 % {'n': n} %}", "stopped"),
+        (NUMBER + "{% set y = ('{0:x}' * 100).format(n) %}", "stopped"),
+        ("{% set y = ([10 ** 4000] * 10 ** 4) | lower %}", "stopped"),
+        ("{% set y = '%(a)999d' * 10 ** 4 % {'a': 1} %}", "stopped"),
+        ("{% set y = ('{0:999}' * 10 ** 4).format(1) %}", "stopped"),
+        ("{% set y = strftime_now('%999d' * 10 ** 4) %}", "stopped"),
+        (TOWER + "{% set y = n.x | upper %}", "stopped"),
+        (TOWER + "{% set y = n.x | wordcount %}", "stopped"),
+        (TOWER + "{{ raise_exception(n.x) }}", "stopped"),
+        (TOWER + "{% set y = {1: n.x}.items() | lower %}", "stopped"),
+        (TOWER + "{% set y = [{1: n.x}.values()] | lower %}", "stopped"),
+        (TOWER + "{% set y = [1][n.x].a %}", "stopped"),
+        (TOWER + "{% set y = [1].index(n.x) %}", "stopped"),
+        (grown("[1] * 10**4", "[n.x]", 90) + "{% set y = n.x | tojson(indent=16) %}", "stopped"),
+        (grown("'&' * 10**4", "n.x | forceescape"), "stopped"),
+        (grown("'&' * 10**4", "n.x | e | title"), "stopped"),
+        ("{{ ('' | safe).escape('&') }}", "unsafe|no attribute"),
         ("{{ {} | tojson(indent=99999999) }}", "writes JSON with more than 16 spaces"),
         ("{{ 'a' | indent(99999999, true) }}", "stopped"),
         ("{{ 'a'.center(99999999) }}{{ 'a'.zfill(99999999) }}", "unsafe"),
@@ -545,6 +581,32 @@ def test_a_long_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = [{"role": "user", "content": "the cat sat. " * 1000}] * 3
     template = "{% for m in messages %}{{ '[INST]' + m.content | trim + '[/INST]' }}{% endfor %}"
     assert len(mistral().apply_chat_template(messages, template=template).text) > 39_000
+
+
+@pytest.mark.parametrize(
+    "template", ["(x | safe | string) + '<'", "x | e | string | trim + '<'", "[x] | upper"]
+)
+def test_html(template: str) -> None:
+    """Texts that are HTML stay it, as in transformers."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    source = f"{{% set x = messages[0].content %}}{{{{ {template} }}}}"
+    messages = [{"role": "user", "content": "a<b"}]
+    expected = render_jinja_template([messages], chat_template=source)[0][0]
+    assert ChatTemplate(source).render({"messages": messages}) == expected
+
+
+def test_texts_of_many_origins() -> None:
+    """What takes a text apart looks at each origin once."""
+    template = """{%- set x %}{% for i in range(20000) %}a{{ messages[0].content }}{% endfor %}{% endset -%}
+    {{- x | list | length }} {{ x.split('a') | length }} {{ x[::-1] | length }} {{ x.split() | length }}"""
+    assert mistral().apply_chat_template(SAID, template=template).text == "60000 20001 60000 1"
+
+
+def test_marks_have_no_names() -> None:
+    """A template cannot ask for what only marked texts have."""
+    template = "{{ messages[0].content.runs is defined or messages[0].content.parts is defined }}"
+    assert mistral().apply_chat_template(SAID, template=template).text == "False"
 
 
 def test_the_time_is_asked_once() -> None:
@@ -677,5 +739,6 @@ def test_origins_that_are_lost() -> None:
     assert text.upper().runs == (Run(8, Origin("unknown", 3)),)
     assert (said + marked("x", Origin("said", 4))).lower().runs == (Run(7, Origin("unknown")),)
     assert runs_of(generated(said).upper()) == (Run(7, Origin("said", 3, "", True)),)
-    assert runs_of("ab") == (Run(2, Origin("unknown")),)
+    assert runs_of("ab") == (Run(2, Origin("unknown", generated=None)),)
+    assert runs_of((written + generated(said)).upper()) == (Run(8, Origin("unknown", 3, generated=None)),)
     assert runs_of(Marked("").upper()) == (Run(0, WRITTEN),)
