@@ -1,4 +1,4 @@
-"""What an edit promises about the tokens of texts, and what it changed: pieces, ids, and those tokens.
+"""What an edit promises about the tokens of all texts, and what it changed: pieces, ids, and your texts.
 
 `rows.py` says why each of the promises holds.
 """
@@ -116,7 +116,9 @@ class EditReport(Drawn):
     unreachable: tuple[str, ...]
     """The pieces that were kept, and that no text yields any more."""
     old_size: int
+    """How many ids there were."""
     new_size: int
+    """How many there are."""
     corpus: CorpusDifference | None
     """What changed in the texts that were given."""
 
