@@ -124,7 +124,7 @@ impl PatternWords {
     }
 
     /// Add the parts of a long chunk until there are enough words. Return where the last one ends. (Places are counted
-    /// from the beginning of the batch. Until the end, `inside` is also true if the chunk has several parts.)
+    /// from the beginning of the batch. While this runs, `inside` is also true if the chunk has several parts.)
     #[inline(never)]
     fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
         // With `whole`, a chunk that is a piece becomes this piece without merging. A part does not, even if it is
