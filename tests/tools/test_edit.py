@@ -38,7 +38,7 @@ def sides(tok: Tokenizer, text: str) -> list[int]:
 
 
 def words_of(tok: Tokenizer, count: int, seed: int) -> list[str]:
-    """Words that the tokenizer makes of several tokens: pieces put together, and made-up ones."""
+    """Made-up words: one to four pieces of the tokenizer, put together at random."""
     chance = random.Random(seed)
     pieces = [piece.replace("▁", "") for piece in tok.get_vocab() if not piece.startswith("<")]
     made = {"".join(chance.choices(pieces, k=chance.randint(1, 4))).strip() for _ in range(count)}
