@@ -120,6 +120,7 @@ impl Engine {
             match byte_of(&piece) {
                 None => left = 0,
                 Some(byte) => {
+                    // (One is subtracted in both cases.)
                     left = if left == 0 { utf8::length_by_first(byte) } else { left } - 1;
                     if span[0] == span[1] && (left > 0 || in_parallel) {
                         surface = None;
