@@ -1,4 +1,4 @@
-"""Tokenizers of SentencePiece BPE models: exact, typed, and readable.
+"""Tokenizers of BPE models, SentencePiece's and byte-level ones: exact, typed, and readable.
 
 >>> import cpbpe
 >>> tok = cpbpe.load("tokenizer.model")

@@ -1,4 +1,4 @@
-"""Checks of arguments from users: whether they are text or ids, and what to say if they are not.
+"""Checks of arguments from users: texts, ids, numbers of threads and other limits, and amounts.
 
 Messages name the method, what it was given, and what to do instead.
 """
@@ -210,7 +210,11 @@ def refuse_single(items: object, single: tuple[type, ...], method: str, what: st
 
 
 def as_ids(ids: object, size: int, method: str) -> list[int] | bytes:
-    """Ids as an engine takes them; the engine checks whether they are in the vocabulary."""
+    """Ids as an engine takes them.
+
+    All but those of a numpy array are checked here; for these, the engine looks whether the vocabulary has
+    them.
+    """
     np = sys.modules.get("numpy")
     if np and isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         narrow = ids.dtype.itemsize <= 4 or not len(ids) or (ids.min() >= 0 and ids.max() < 1 << 32)
@@ -260,7 +264,7 @@ def check_ids(ids: object, size: int, method: str, of: str = "") -> list[int]:
 
 
 def checked_limit(number: SupportsIndex, name: str, least: int = 0) -> int:
-    """A number of tokens that a user gave."""
+    """A number that a user gave, such as one of tokens or threads: an integer of at least `least`."""
     try:
         checked = index(number)
     except TypeError:

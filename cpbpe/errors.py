@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-"""The errors of a full disk, of a limit on the size of files, and of one on what a user may store."""
+"""The error numbers of a full disk, of a limit on the size of a file, and of a user's quota."""
 MAKE_ROOM = "make room there, or choose another disk"
 """What to do about them."""
 
@@ -66,8 +66,8 @@ class CorpusError(TrainingError):
 def missing(need: str, *packages: str) -> ImportError:
     """The error for packages that cpbpe does not require. `need` says what needs them.
 
-    It names the packages and no extra, because an extra of `cpbpe` is fetched with a release of it, even by
-    somebody who has a checkout.
+    It names the packages, and not an extra such as `cpbpe[all]`: for an extra, pip would fetch a release of
+    cpbpe, even for somebody who works in a checkout.
     """
     quoted = (f'"{package}"' if "[" in package else package for package in packages)
     return ImportError(f"{need}: pip install {' '.join(quoted)}")
@@ -75,7 +75,7 @@ def missing(need: str, *packages: str) -> ImportError:
 
 @contextmanager
 def room_for(name: str) -> Iterator[None]:
-    """Errors that say there is no room: let them say for which file, and what to do."""
+    """Let an error about a full disk also say which file there was no room for, and what to do."""
     try:
         yield
     except OSError as error:
@@ -86,7 +86,7 @@ def room_for(name: str) -> Iterator[None]:
 
 @contextmanager
 def starting_a_thread() -> Iterator[None]:
-    """Errors about a thread that the system refuses become a MemoryError: usually its stack has no room."""
+    """Turn the error for a thread that cannot start into a MemoryError: usually its stack has no room."""
     try:
         yield
     except RuntimeError as error:  # (Python has no class of its own for this)

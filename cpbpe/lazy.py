@@ -4,7 +4,8 @@ Start-up should not pay for them: importing numpy or protobuf takes longer than 
 
 Another thread may fork the process at just that moment. The child then has every lock that was held, but not
 the thread that would release it, so it would wait forever. Therefore nothing here holds a lock while it
-computes a value. Python does hold a lock during an import, so a fork waits until the import is done.
+computes a value. An import cannot do without one, because Python itself holds a lock until it is done. So
+imports take place under `importing`, and a fork waits for that.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ MAX_KEPT = 32
 importing = RLock()
 """Held during an import in a function: `with importing: import numpy as np`. A fork waits for it.
 
-Everything that start-up should not pay for is imported in this way. (It is an import statement and not a
-function with the name of a module, so that type checkers still see the types.)
+Nearly everything that start-up should not pay for is imported in this way. (It is an import statement and
+not a function with the name of a module, so that type checkers still see the types.)
 """
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

@@ -1,7 +1,7 @@
 """The command ``cpbpe``. Each subcommand has a file of its own here.
 
 Exit codes: 0 on success; 1 if the work could not be done, with the reason on the error output; 2 if the
-command was not understood; 130 if it was interrupted.
+command was not understood; 130 if it was interrupted (Ctrl-C); 143 if it was terminated (SIGTERM).
 
 The file of a subcommand has `parser()`, whose `parse` takes the arguments, and `run`, which does what they
 say. It may have `SPELLING`, how messages spell its options, and `LESS_MEMORY`, what to do if memory runs out.
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ended(arguments: list[str]) -> int:
-    """Run the command to the end of its output."""
+    """Run the command, and write the last of its output while a failure of that can still be reported."""
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters that pieces have
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -269,9 +269,9 @@ _SOON = 0.01
 class Signals:
     """Ctrl-C raises KeyboardInterrupt, and SIGTERM SystemExit, so that temporary files are cleaned up.
 
-    They are not heard while a module is imported: a C extension that is interrupted there says that it cannot
-    be imported, or ends the process. Nor are they where Python only prints an exception and goes on, such as
-    in a destructor. They come again at once after that.
+    They are put off while a module is imported: a C extension that is interrupted there says that it cannot
+    be imported, or ends the process. So are those that come where Python only prints an exception and goes
+    on, such as in a destructor. An alarm brings them again a moment later (except on Windows).
     """
 
     def __init__(self) -> None:
@@ -281,7 +281,7 @@ class Signals:
         self._hook = sys.unraisablehook
 
     def begin(self) -> None:
-        """Hear them, in the main thread, if nobody else has chosen what they do."""
+        """Handle them from now on, in the main thread, unless somebody else has chosen what they do."""
         sys.unraisablehook = self._unraisable
         usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
         with suppress(ValueError):  # only the main thread can set a handler
@@ -290,7 +290,7 @@ class Signals:
                     self._before[number] = signal.signal(number, self)
 
     def is_over(self) -> None:
-        """Do not hear them any more: nothing is left to interrupt, and Python would show a traceback."""
+        """Ignore them from now on: nothing is left to interrupt, and Python would show a traceback."""
         self._is_over = True
         if self._has_alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -313,6 +313,7 @@ class Signals:
             raise KeyboardInterrupt if self._number == signal.SIGINT else SystemExit(128 + self._number)
 
     def _again(self) -> bool:
+        """Let the signal come again in a moment; false if this system cannot."""
         if not hasattr(signal, "setitimer"):  # Windows
             return False
         before = signal.signal(signal.SIGALRM, self)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
 MACHINE, _MACHINES = "CPBPE_MACHINE", ("plain", "avx2", "avx512")
-"""The one that chooses the most instructions of a processor that the core may use."""
+"""The variable that limits which instructions of the processor the core uses; it may use any by default."""
 _REFUSALS = (ValueError, TypeError, AttributeError, KeyError)
 """The errors that the core raises for columns that it does not accept."""
 
@@ -139,7 +139,7 @@ def _say_once() -> None:
 
 
 def calls_of_ours() -> int:
-    """The `stacklevel` with which a warning of the caller points to the user's line that led to it."""
+    """The `stacklevel` that makes a warning of the caller point to the line of the user's code behind it."""
     frame: FrameType | None = sys._getframe()
     calls = -1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cpbpe":
@@ -221,7 +221,7 @@ def _takes_columns(engine: Any, alphabet: str) -> bool:
 
 
 def another_version(core: str, error: Exception, here: str = _HERE) -> str:
-    """Two sentences: the core is of another version than the Python files, as `error` shows; what to do.
+    """Two sentences: the core is not of the same version as the Python files, as `error` shows; what to do.
 
     >>> another_version("/x/_core.so", ValueError("expected tuple of length 7"), "/x")
     'the compiled core, /x/_core.so, is of another version than the Python files in /x, and does not take \

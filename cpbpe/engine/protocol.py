@@ -194,7 +194,9 @@ class Engine(Protocol):
         """The ids in lines of pieces, their offsets, and where the first unknown piece is, or None."""
 
 
-# --- What both engines do with such values -------------------------------------------------------
+# --- Ends and dropout, applied in Python ----------------------------------------------------------
+#
+# The core does the same by itself. These are for the reference, and for what is made of several calls.
 
 
 def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> list[T]:
@@ -209,7 +211,7 @@ def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> l
 
 
 def reseeded(dropout: Dropout | None, number: int) -> Dropout | None:
-    """The dropout for a text of a batch: `number` is the index of the text, and is added to the seed.
+    """The dropout for one text of a batch. `number`, the index of the text, is added to the seed.
 
     >>> reseeded((0.1, 2**64 - 1), 2)
     (0.1, 1)

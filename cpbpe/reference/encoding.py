@@ -295,7 +295,10 @@ class ReferenceEngine:
         return cut
 
     def symbols(self, text: bytes) -> list[list[bytes]]:
-        """The symbols that a normalized text starts as. Here they are one chunk; subclasses have several."""
+        """The symbols that a normalized text starts as.
+
+        Here they are in one list. In a byte-level model there is a list for each chunk of the pattern.
+        """
         symbols: list[bytes] = []
         at = 0
         while at < len(text):
@@ -306,7 +309,7 @@ class ReferenceEngine:
         return [symbols]
 
     def is_whole(self, chunk: bytes) -> bool:
-        """Whether a chunk is taken whole, before anything merges. Only byte-level models do that."""
+        """Whether a chunk becomes one piece before anything merges. Only byte-level models do that."""
         return False
 
     def _segment_chunk(

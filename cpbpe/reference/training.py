@@ -203,7 +203,7 @@ class WordCounter:
             text, self._parts = b"".join(self._parts), None
             if text:
                 self.add([text])
-            else:
+            else:  # (an empty text in parts counts as a text, and not as one that is left out)
                 self._sentences += 1
 
     def tallies(self) -> Tallies:

@@ -25,13 +25,13 @@ from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.streams import StreamEncoder
 
 PART = 1 << 12
-"""A part has about this many characters, and more only where a stream holds back as many."""
+"""A part has about this many characters. It has more where the stream holds back that many, or more."""
 SMALL = PART // 8
 """A part that a change leaves with fewer characters is joined with the next one."""
 
 
 class WholeText:
-    """What stands for a `StreamEncoder` if ids are known only when all of a text is there."""
+    """Takes the place of a `StreamEncoder` if ids are known only when all of a text is there."""
 
     def __init__(self, plan: EncodePlan, text: str = ""):
         self._plan = plan
@@ -51,7 +51,7 @@ class WholeText:
         return WholeText(self._plan, self._text)
 
     def resumed(self, at: int) -> WholeText:
-        """The same, which has taken `at` characters."""
+        """A copy. (`at` is for errors, which name a place: see `StreamEncoder.resumed`.)"""
         return self.copy()
 
     def goes_on_as(self, other: object) -> bool:
@@ -64,7 +64,7 @@ class WholeText:
 
 
 def waits_for_all(plan: EncodePlan) -> bool:
-    """Whether special tokens are looked for that depend on text which may come later."""
+    """Whether texts are searched for special tokens that later text decides about."""
     finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
     return finder is not None and finder.odd is not None
 
@@ -85,7 +85,7 @@ class _Part(NamedTuple):
 class Document:
     """A text and its ids. It never changes: `append`, `replace` and `changed_to` return another document.
 
-    The time they take follows from the size of the change, not from that of the text. `Tokenizer.document`
+    How long they take depends on the size of the change, and hardly on that of the text. `Tokenizer.document`
     makes one. It can be pickled.
 
     >>> import cpbpe
@@ -271,7 +271,8 @@ class _Writer:
         while at < len(text):
             before, written, ids = self.part
             rest = len(text) - at
-            # (Where a text ends, an old part may follow. So a part may be longer, but none ends just before.)
+            # (An old part may follow the end of this text. So that no tiny part comes between, a part that is
+            # full takes the last few characters as well.)
             is_full = len(written) >= PART and (rest >= SMALL or len(written) >= PART + SMALL)
             if is_full and self.stream.holds_less_than(PART):
                 self.done.append(self.part)

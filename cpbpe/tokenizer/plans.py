@@ -62,7 +62,7 @@ class EncodePlan:
         self.dropout: Dropout | None = None
         """How merges are skipped at random."""
         self.speller: Engine | None = None
-        """The engine, if it can spell all tokens: no text is searched for others, and none is put around."""
+        """The engine, if it can spell all tokens: none of them, found or put around, is an added one."""
 
     def changed(self, **changes: Any) -> EncodePlan:
         """The same plan with another `encoder`, or with `dropout`."""

@@ -453,13 +453,13 @@ class Tokenizer:
     def canonical_next(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> NDArray[np.bool_]:
         """For each id of the vocabulary, whether ids that go on with it can still become canonical.
 
-        A ModelError if that is not known for this model (docs/canonical.md); a ValueError if it is too late.
+        A ModelError if that is not known for this model (docs/canonical.md); a ValueError if none ever can.
         """
         return self._canonical(ids, options, "canonical_next").mask
 
     @described(ENCODE)
     def canonical_stream(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> CanonicalStream:
-        """`canonical_next` for a sampler, which asks after each id: its `mask`. It takes ids one by one.
+        """`canonical_next` for a sampler: a stream that takes ids one by one, and has the `mask` after each.
 
         >>> stream = Tokenizer("tokenizer.model").canonical_stream([382])
         >>> bool(stream.mask[28710]), bool(stream.mask[28711])
@@ -587,7 +587,7 @@ class Tokenizer:
 
     @property
     def token_roles(self) -> Mapping[str, str]:
-        """The tokens that the file names for roles ("mask", "eot", ...), beside those that the model says."""
+        """The tokens that the file names for roles ("mask", "eot", ...), besides those that the model has."""
         return MappingProxyType(dict(self._facts.carried.roles))
 
     @property
@@ -629,7 +629,7 @@ class Tokenizer:
         return self._facts.special_ids[3]
 
     def inspect(self, *, sample: str | None = None) -> Inspection:
-        """What the model is: its types, scripts, lengths, settings, losses and a `sample`, encoded."""
+        """What the model is: types, scripts, lengths, settings, what it loses, and a `sample`, encoded."""
         with importing:
             from cpbpe.tokenizer.inspection import inspection
         return inspection(self._facts) if sample is None else inspection(self._facts, sample)
@@ -637,7 +637,7 @@ class Tokenizer:
     def lint(self, texts: Iterable[str | bytes] | None = None, *, embeddings: Any = None) -> Lint:
         """What is wrong with the model: pieces that no text yields, doubtful settings, and more.
 
-        `texts` is a corpus, of which the pieces are counted; `embeddings` a matrix with a row for each id.
+        `texts` is a corpus, whose pieces are counted; `embeddings` is a matrix with a row for each id.
 
         >>> import cpbpe
         >>> report = cpbpe.train(["low lower lowest"], vocab_size=270).tokenizer.lint()
@@ -766,9 +766,9 @@ def load(
 ) -> Tokenizer:
     """Load a model from a file of any format: its path, its folder, or the file opened in binary mode.
 
-    Formats are `.model`, tokenizer.json, GGUF, llama2.c's tokenizer.bin, `.vocab`, `.tiktoken`, GPT-2's
-    vocab.json with merges.txt, and minbpe's `.model`, see docs/formats.md. In a folder, what the other files
-    say about tokens is read, too.
+    Formats are `.model`, tokenizer.json, tekken.json, GGUF, llama2.c's tokenizer.bin, `.vocab`, `.tiktoken`,
+    GPT-2's vocab.json with merges.txt, and minbpe's `.model`, see docs/formats.md. In a folder, what the
+    other files say about tokens is read, too.
 
     A file of ranks (`.tiktoken`) does not say by which `pattern` texts are cut, nor which `special_tokens`
     there are, with their ids. For well-known files cpbpe knows both; for others, give them here. The pattern

@@ -1,4 +1,4 @@
-"""What an edit promises about the tokens of texts, and what it changed: pieces, ids, and those tokens.
+"""What an edit promises about the tokens of all texts, and what it changed: pieces, ids, and your texts.
 
 `rows.py` says why each of the promises holds.
 """
@@ -45,6 +45,7 @@ class Promise(NamedTuple):
         return self.text + _ASIDE * (joins and self.is_about_parts)
 
 
+# Of `add`, `from_corpus` and `merge`. The next two are of `add` with `kind`: user_defined, and control.
 HOLDS = Promise(
     "a text that holds none of the new pieces has the same tokens as before, because new pieces merge after "
     "all others; in any other text, each token is an old one, or several old ones joined",
@@ -55,6 +56,7 @@ FOUND_FIRST = Promise("a text that holds none of the new pieces has the same tok
 NOT_TEXT = Promise(
     "every text has the same tokens as before, because no text yields the new pieces", keeps_reach=True
 )
+# Of `prune`, without a corpus and with one (and of `remove`, which takes what is made from a piece along).
 NOT_MADE = Promise(
     "every text has the same tokens as before, because the removed pieces were never made in any text",
     keeps_reach=True,
@@ -63,11 +65,13 @@ ALL_KEPT = Promise(
     "a text all of whose tokens were kept has the same tokens as before, because everything that is made on "
     "the way to them was kept, too"
 )
+# Of `remove` with `leave="unused"`.
 SPLIT_UP = Promise(
     "a text that had none of these tokens has the same tokens as before; in any other, each of them is split "
     "into the two parts that had been merged to make it",
     is_about_parts=True,
 )
+# Of `truncate`, unless it cuts between equal scores; then TIED.
 LOWEST = Promise(
     "each old token is a token still, or several that make it up, because what was removed merged after "
     "everything else",
@@ -77,6 +81,8 @@ TIED = Promise(
     "tokens may change in any text with the pieces that went, because some that stay have the same score, "
     "and which of these merges first depends on where they are"
 )
+# Of `reorder`; of `rename` (OTHER_NAMES if one of the pieces is user-defined); of `set_special`; and of
+# `set_normalizer`.
 RENUMBERED = Promise("every text has the same tokens as before; only ids have changed", keeps_reach=True)
 RENAMED = Promise("every text has the same tokens as before; only names have changed", keeps_reach=True)
 OTHER_NAMES = Promise("a text that holds none of the old and new names has the same tokens as before")
@@ -116,7 +122,9 @@ class EditReport(Drawn):
     unreachable: tuple[str, ...]
     """The pieces that were kept, and that no text yields any more."""
     old_size: int
+    """How many ids there were."""
     new_size: int
+    """How many there are."""
     corpus: CorpusDifference | None
     """What changed in the texts that were given."""
 

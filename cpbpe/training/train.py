@@ -186,6 +186,7 @@ def make_report(family: Family, counts: WordCounts, learned: Learned, built: Bui
     byte_fallback = getattr(options, "byte_fallback", False)
     # Merging leaves a rare character as one symbol; with byte fallback each of its bytes becomes a token.
     extra = sum((len(text.encode()) - 1) * count for text, count in rare) if byte_fallback else 0
+    # (With auto_character_coverage, a smaller model has other characters, so its tokens are not known here.)
     curve = None
     if not getattr(options, "auto_character_coverage", False):
         tokens = tuple(map(extra.__add__, learned.symbols[: merges + 1]))

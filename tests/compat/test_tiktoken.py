@@ -190,7 +190,7 @@ def test_offsets_within_characters(pair: tuple[Any, Any]) -> None:
 
 
 def test_a_million_letters(pair: tuple[Any, Any]) -> None:
-    """What ended a process of tiktoken, or took it minutes (#15, #195, #245, #327, #400)."""
+    """Texts with which tiktoken crashed, or took minutes (its issues #15, #195, #245, #327, #400)."""
     for text in (*(letter * 1_000_000 for letter in "x^0"), " " * 1_000_000 + "x"):
         assert pair[0].decode(pair[0].encode(text)) == text
     assert isinstance(outcome(pair[1], "encode", text), tuple)  # tiktoken still gives up here
@@ -340,8 +340,9 @@ def test_pickles_and_copies(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPat
     for again in (pickle.loads(pickle.dumps(mine)), copy.copy(mine), copy.deepcopy(mine)):
         assert again.encode("the cat<|pickle|>", allowed_special="all") == [*mine.encode("the cat"), 100_000]
         assert again is not mine
+        # (In neither library is a copy equal to the original.)
         assert (again == mine) is (copy.copy(pair[1]) == pair[1]) is False
-    # One of the registry is its name.
+    # An encoding of the registry is pickled as its name.
     monkeypatch.setitem(registry.ENCODINGS, "own", mine)
     assert len(pickle.dumps(mine)) < 200
     assert pickle.loads(pickle.dumps(mine)).encode("the") == mine.encode("the")

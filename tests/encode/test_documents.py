@@ -26,13 +26,13 @@ EXAMPLES = budget.examples(40)
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So small that short texts have many."""
+    """Parts so small that a short text has many of them."""
     monkeypatch.setattr(documents, "PART", 24)
     monkeypatch.setattr(documents, "SMALL", 5)
 
 
 def changed(tok: Tokenizer, maker: TextMaker, rng: random.Random, **options: Any) -> None:
-    """Change a document at random, and compare with encoding anew. Older ones stay as they are."""
+    """Change a document at random, and check its ids after each change. Older ones stay as they are."""
     text = maker.text()
     document = tok.document(text, **options)
     before: list[tuple[cpbpe.Document, str]] = []

@@ -55,7 +55,7 @@ def test_lists_are_ordinary(engine: str) -> None:
 
 
 def test_added_tokens_are_no_kept_objects(engine: str) -> None:
-    """Their ids are above those of pieces, and no ints are kept for them."""
+    """Their ids are above those of pieces. The core keeps the ints of pieces' ids, and none for these."""
     tok = with_gaps(zoo.model("llama"), engine)
     text = "<|a|>x<|c|>" * 50
     ids = tok.encode(text, allowed_special="all")

@@ -38,7 +38,7 @@ def sides(tok: Tokenizer, text: str) -> list[int]:
 
 
 def words_of(tok: Tokenizer, count: int, seed: int) -> list[str]:
-    """Words that the tokenizer makes of several tokens: pieces put together, and made-up ones."""
+    """Made-up words: one to four pieces of the tokenizer, put together at random."""
     chance = random.Random(seed)
     pieces = [piece.replace("▁", "") for piece in tok.get_vocab() if not piece.startswith("<")]
     made = {"".join(chance.choices(pieces, k=chance.randint(1, 4))).strip() for _ in range(count)}
@@ -77,6 +77,7 @@ def test_texts_without_new_pieces_keep_their_tokens_and_others_join_them(data: s
         words = [word for word in words_of(tok, 8, seed) if len(chunks(f" {word}", tok.spec.patterns)) == 1]
     else:
         words = words_of(tok, 8, seed)
+    # (Types are numbers here: 1 is NORMAL, 4 USER_DEFINED, 5 UNUSED.)
     special = [p for p, t in zip(tok.spec.pieces.texts, tok.spec.pieces.types, strict=True) if t == 4]
     words = [word for word in words if not any(p.decode() in f"▁{word}" for p in special)]
     edit = cpbpe.edit(tok).add(words)

@@ -1,4 +1,4 @@
-//! The hot loops of cpbpe: SentencePiece BPE, exactly, as fast as we know how.
+//! The hot loops of cpbpe: BPE as SentencePiece and byte-level models do it, exactly, and as fast as we know how.
 //!
 //! `cpbpe/reference/` is the specification and explains the algorithm; this crate does the same work. These are its rooms.
 //! Each uses only itself and those above it (`tests/test_house.py` checks this):
@@ -23,8 +23,8 @@
 //!
 //! `docs/unsafe.md` lists all `unsafe` code, why it is right, and what it gains.
 //!
-//! `tests/random.rs`, `tests/cutting.rs` and the unit tests run all of this with debug assertions on; so do the targets of
-//! `core/fuzz`, also with AddressSanitizer.
+//! The tests in `tests/` (above all `tests/random.rs`) and the unit tests run all of this with debug assertions on. So
+//! do the targets of `core/fuzz`, and these also with AddressSanitizer.
 
 mod cache;
 mod cut;

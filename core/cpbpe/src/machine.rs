@@ -36,7 +36,7 @@ pub struct CharacterTable<'a> {
     pub id_bits: u32,
 }
 
-/// The instructions of a machine that are used; each row includes those before it.
+/// The instructions of a machine that are used. Each of these includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Instructions {
     /// Those that every machine of this kind has.
@@ -52,12 +52,13 @@ impl Instructions {
     pub const ALL: [Instructions; 3] = [Instructions::Plain, Instructions::Avx2, Instructions::Avx512];
 }
 
-/// The most that models may use that are loaded from now on, as a number; `UNKNOWN` before the first one.
+/// The most that a model may use if it is loaded from now on, as a number; `UNKNOWN` until somebody asks.
 static MOST: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = u8::MAX;
 
-/// Choose what models that are loaded from now on use, if the machine has it. This is for tests, which compare the
-/// implementations. (For everything else the variable `CPBPE_MACHINE` chooses: plain, avx2 or avx512.)
+/// Choose the most that models use if they are loaded from now on; it is used as far as the machine has it. This is for
+/// tests, which compare the implementations. (Everybody else sets the variable `CPBPE_MACHINE`: plain, avx2 or avx512.
+/// `cpbpe/engine/choice.py` refuses other values.)
 pub fn use_at_most(instructions: Instructions) {
     MOST.store(instructions as u8, Ordering::Relaxed);
 }
@@ -81,17 +82,17 @@ fn may_use(instructions: Instructions) -> bool {
 #[derive(Clone, Copy)]
 pub struct Vector(());
 
-/// The same with AVX2, and with instructions that count and find bits.
+/// An x86-64 machine with AVX2, and with instructions that count and find bits. The same holds.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub struct Half(());
 
-/// No other machine has these instructions.
+/// No other machine has these instructions, so there is no value of this type.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy)]
 pub enum Vector {}
 
-/// No other machine has these instructions.
+/// No other machine has these instructions, so there is no value of this type.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy)]
 pub enum Half {}
@@ -151,7 +152,8 @@ impl Best {
     }
 }
 
-/// These steps. They are written here as any machine can do them; an implementation has those that it does faster.
+/// The steps that this file is about. They are written here as any machine can do them; an implementation overrides
+/// those that it does faster.
 pub trait Machine: Copy {
     /// The vector instructions, if this implementation uses them.
     #[inline(always)]
@@ -182,7 +184,8 @@ pub trait Machine: Copy {
         mask
     }
 
-    /// Which bytes of a block begin a character for which `cuts` is too coarse, as bits.
+    /// Which bytes of a block begin a character for which `cuts` is too coarse, as bits. (That depends on how `cuts` is
+    /// implemented: here these are the characters of three bytes and more; for a `Vector`, all that are not ASCII.)
     #[inline(always)]
     fn long(self, block: &[u8; BLOCK]) -> u64 {
         // Characters of three bytes and more begin with a byte whose three highest bits are set.
@@ -304,7 +307,8 @@ pub mod half {
     pub type Halves = [__m256i; 2];
 
     impl Half {
-        // (Both halves are written out: a closure that is called by a function of arrays is not compiled for this machine.)
+        // (Both halves are written out, because a closure that is passed to `array::map` is not compiled for this
+        // machine.)
 
         /// Read 64 bytes.
         #[inline(always)]

@@ -146,8 +146,9 @@ pub fn probe(bytes: usize) -> Result<(), Halt> {
     with_room::<u8>(bytes).map(|memory| drop(std::hint::black_box(memory)))
 }
 
-/// How many bytes the reserve has, and the most of them that one request gets.
+/// How many bytes the reserve has.
 const RESERVE: usize = 1 << 21;
+/// The most of them that one request gets.
 const PART: usize = 1 << 18;
 
 /// The system's memory, and a reserve for small requests when the system has none left. The reserve allows a process
@@ -274,7 +275,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-// Prefetching memory.
+// --- Prefetching ---------------------------------------------------------------------------------
 
 /// Tell the processor that this memory will be read soon. The program cannot see any effect of this.
 #[inline(always)]

@@ -1,8 +1,8 @@
 """The formats of model files: a row for each, with its name, how to recognize it, and its module.
 
 Loading any model imports this file, so it must import quickly. That is why modules are imported only when
-their format is needed, and why the functions that recognize a format are here, not in its module. They say
-what data is *meant* to be; it may still be broken.
+their format is needed, and why the functions that recognize a format are here, not in its module. These
+functions say what data is *meant* to be; it may still be broken.
 """
 
 # (No `from __future__ import annotations` here: a NamedTuple would have to compile its annotations from
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from cpbpe.model.spec import ModelSpec
 
 PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
-"""Two files that together are one model, see `gpt2`. A part may precede their names: `my-vocab.json`."""
+"""Two files that together are one model, see `gpt2`. Their names may have a prefix: `my-vocab.json`."""
 
 _CARRIED_TAG = b"\xaa\xae\x14"
-"""The first bytes of the field of a `.model` that holds what `Carried` does (field number 41701)."""
+"""The first bytes of the field of a `.model` that holds a `Carried` (field number 41701)."""
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 4096
 """How many bytes are looked at to tell what a file is."""
@@ -82,7 +82,8 @@ class Format(NamedTuple):
 
     Its module has `read(data, *, allow_differences=False)`, which returns a `ReadModel`; `write(spec, *,
     allow_differences=False)`, which returns a `Written`; and `read_back(spec, written)`, which returns what
-    is wrong with a file that has been written, or "" if nothing is.
+    is wrong with a file that has been written, or "" if nothing is. (The module of MODEL differs: its
+    `read(data)` returns a `ModelSpec`, and its `write(spec)` returns bytes.)
     """
 
     name: str
@@ -295,7 +296,7 @@ def first_lines(data: bytes) -> list[bytes]:
 
 
 def may_carry(data: bytes) -> bool:
-    """Whether a `.model` may hold what `Carried` does. (Python is faster at searching backwards.)"""
+    """Whether a `.model` may hold a `Carried`. (Python is faster at searching backwards.)"""
     return data.rfind(_CARRIED_TAG) >= 0
 
 

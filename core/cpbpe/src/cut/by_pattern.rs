@@ -59,8 +59,8 @@ impl Default for PatternWords {
 
 impl PatternWords {
     /// Collect words from chunks until there are enough. The first chunk begins at `begin`. The chunks end at `ends`,
-    /// counted from `base`. `inside` says whether an earlier batch has some parts of the first chunk; on return it says
-    /// so about the next chunk. Return how many chunks are complete.
+    /// counted from `base`. `inside` says whether an earlier batch has taken some parts of the first chunk. On return,
+    /// it says whether this one has taken some of the chunk that comes next. Return how many chunks are complete.
     #[inline(always)]
     fn take(
         &mut self,
@@ -124,7 +124,7 @@ impl PatternWords {
     }
 
     /// Add the parts of a long chunk until there are enough words. Return where the last one ends. (Places are counted
-    /// from the beginning of the batch.)
+    /// from the beginning of the batch. While this runs, `inside` is also true if the chunk has several parts.)
     #[inline(never)]
     fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
         // With `whole`, a chunk that is a piece becomes this piece without merging. A part does not, even if it is
@@ -199,7 +199,7 @@ impl WordBatch for PatternWords {
 
     #[inline(always)]
     fn is_after(&self, _: usize, _: Option<u32>) -> bool {
-        false
+        false // (this is for the UNKNOWN piece, and no byte is unknown)
     }
 }
 

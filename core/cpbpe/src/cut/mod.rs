@@ -18,6 +18,7 @@ pub trait WordBatch: Default {
     fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8];
     /// The singles before a word whose key was not used, or those after the last word.
     fn singles(&self, i: usize) -> Singles;
-    /// Whether there are singles before a word, the first of which is a character with this id.
+    /// Whether there are singles before a word, the first of which is a character with this id. (It is that of the
+    /// UNKNOWN piece: if the word before ends with it, too, both become one.)
     fn is_after(&self, i: usize, id: Option<u32>) -> bool;
 }

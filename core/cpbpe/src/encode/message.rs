@@ -24,6 +24,7 @@ struct Message(Vec<u8>);
 impl Message {
     /// A message for a text of about this many pieces.
     fn new(text: &[u8], pieces: usize) -> Result<Message, Halt> {
+        // (The text is in it about three times: as a whole, in the pieces, and in their surfaces.)
         let mut message = Message(with_room(text.len() * 3 + pieces * PER_PIECE + NUMBERS)?);
         message.field(1, text);
         Ok(message)
@@ -89,7 +90,7 @@ const CHECK_TOKENS: usize = 1 << 14;
 
 impl Engine {
     /// The message for a text. If a character is encoded as BYTE pieces, only the last of them has a surface. With
-    /// `in_parallel`, it has none either if its surface would be empty.
+    /// `in_parallel`, the last one has none either if it would be empty, as in sentencepiece's `parallel_encode`.
     pub fn message(
         &self,
         input: Input,
@@ -119,6 +120,7 @@ impl Engine {
             match byte_of(&piece) {
                 None => left = 0,
                 Some(byte) => {
+                    // (One is subtracted in both cases.)
                     left = if left == 0 { utf8::length_by_first(byte) } else { left } - 1;
                     if span[0] == span[1] && (left > 0 || in_parallel) {
                         surface = None;

@@ -135,9 +135,7 @@ impl Output for Count {
     }
 }
 
-// --- Symbols -> ids ------------------------------------------------------------------------------
-//
-// Symbols -> ids, including the ids of symbols that are not pieces.
+// --- Symbols -> ids, also of symbols that are not pieces -----------------------------------------
 
 /// Appends the ids of symbols. An unknown one becomes its bytes, or the UNKNOWN piece.
 pub struct IdSink<'a> {

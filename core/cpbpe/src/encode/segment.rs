@@ -231,8 +231,8 @@ fn single(vocab: &Vocab, joinable: &Joinable, text: &[u8]) -> u32 {
     }
 }
 
-/// Segment a text chunk by chunk, as a pattern cuts it. A chunk that is a piece, and would be taken whole without
-/// merging, is taken whole here, too, if its symbols come out as they do when no merge is skipped.
+/// Segment a text chunk by chunk, as a pattern cuts it. Without dropout, a chunk that is a piece may be taken whole,
+/// instead of being merged. Here such a chunk is merged first, and taken whole if the skips have made no difference.
 fn sample_split<S: Sink>(
     vocab: &Vocab,
     byte_level: &ByteLevel,
@@ -295,8 +295,8 @@ fn is_cut(joinable: &Joinable, text: &[u8], [last, at]: [usize; 2], [last_entry,
     !joinable.pair(character(&text[last..at]), character(&text[at..at + utf8::length_at(text, at)]))
 }
 
-/// Segment a text that cannot be cut: one that is not UTF-8, or one of a vocabulary with UNUSED pieces when merges are
-/// skipped. `keep` is asked before each merge, see `merge_whole`.
+/// Segment a text that is not cut: one that is not UTF-8, any text of a vocabulary with pieces that are not UTF-8, and,
+/// when merges are skipped, of one with UNUSED pieces. `keep` is asked before each merge, see `merge_whole`.
 fn segment_whole<S: Sink>(
     vocab: &Vocab,
     text: &[u8],

@@ -1,7 +1,8 @@
 //! Merges long chunks. Pairs wait in a queue, from which the pair with the lowest rank is merged next, the leftmost if
 //! several have it. Up to `SMALL` bytes the queue is a heap. In a heap of millions of pairs, every step would jump to
 //! another place in memory. So for longer chunks there is a list of pairs for each rank. The pairs of a list are merged
-//! from left to right, so memory is read in one direction.
+//! from left to right, so memory is read in one direction. (For this, ranks are numbered without gaps: see
+//! `Vocab::orders`. Such a number is the *order* of a piece, and of a pair that forms it.)
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -27,8 +28,8 @@ const CHECK_STEPS: usize = 1 << 12;
 struct Symbol {
     /// The order of the piece that it forms with the next symbol; `NONE` if there is no such piece.
     order: u32,
-    /// How many bytes it has, and the bit `FROZEN` if it never merges. It has no more bytes than a piece, which may have three
-    /// times 8,000 if all of them are spaces.
+    /// How many bytes it has, and the bit `FROZEN` if it never merges. It has no more bytes than a piece: less than
+    /// 8,000 or, where a space has three bytes (in text that is not compact), less than three times as many.
     size: u16,
     /// How many bytes the symbol before it has.
     before: u16,
@@ -121,6 +122,7 @@ impl<P> ListQueue<P> {
 
 impl<P: Copy + Ord + TryFrom<usize> + TryInto<usize>> Queue for ListQueue<P> {
     fn push(&mut self, order: u32, at: usize) -> Result<(), Halt> {
+        // (This never fails, because `merge` chooses a type that has room for every place.)
         let Ok(at) = P::try_from(at) else { return Ok(()) };
         let busy = self.next < self.list.len() || !self.urgent.is_empty();
         if busy && order <= self.order {
@@ -256,9 +258,7 @@ fn run<Q: Queue>(
     Ok(())
 }
 
-// --- Whole texts ---------------------------------------------------------------------------------
-//
-// Merging a whole text at once, user-defined pieces included.
+// --- Whole texts, user-defined pieces included ---------------------------------------------------
 //
 // An UNUSED piece merges like others, so that it can become part of longer pieces. In the end it is split again, into
 // the pair that was last seen to form it (`mod.rs` proves that there is only one, except with dropout). Pieces are

@@ -156,8 +156,8 @@ pub fn contraction<R: Rules>(after: [u8; 2]) -> Option<(usize, usize)> {
 /// Where the chunk ends that begins at a place before the end of the text. The text is valid UTF-8.
 ///
 /// The time grows with the part of the text that is looked at. That is the chunk, and sometimes more: uppercase letters
-/// that turn out to be no word, or whitespace up to the next newline. But the chunks after that end before the same
-/// place, and in all patterns at most three of them look as far again.
+/// that turn out to be no word, or whitespace up to the next newline. Then the chunks that follow lie in the part that
+/// was looked at, and in all patterns at most three of them look as far again.
 pub fn chunk_end<R: Rules>(classes: &Classes, text: &[u8], at: usize) -> usize {
     let scan = Scan { classes, text };
     let Some((flags, after)) = scan.at(at) else { return at };

@@ -175,8 +175,8 @@ pub fn borders<R: Rules>(block: &impl Block, bytes: &Bytes, count: usize, is_end
     let special = block.any(SPECIAL);
     let kinds = {
         let valid = u64::MAX >> (64 - count);
-        // (They are asked for one by one, because a closure that is called by a function of arrays is not compiled for
-        // this machine.)
+        // (They are asked for one by one, because a closure that is passed to `array::map` is not compiled for this
+        // machine.)
         let (blank, word, number) = (block.any(BLANK) & valid, block.any(R::WORD) & valid, block.any(NUMBER) & valid);
         let lines = block.any(NEWLINE) & valid;
         let (newline, slash) = (lines & !special, lines & special);

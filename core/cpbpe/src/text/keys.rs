@@ -120,13 +120,13 @@ impl Keys {
 pub struct Walk<'a> {
     keys: &'a Keys,
     text: &'a [u8],
-    /// Bytes that are read without finding a key are counted from this place on;
+    /// Where counting of bytes that are read without finding a key has begun.
     begin: usize,
-    /// this is how many there have been.
+    /// How many such bytes there have been since.
     in_vain: usize,
-    /// The places for which the length of the longest key is known;
+    /// The places for which `Backwards` has told the length of the longest key.
     window: Range<usize>,
-    /// these are the lengths.
+    /// These lengths.
     lengths: Vec<u32>,
 }
 
@@ -600,11 +600,10 @@ impl Backwards {
     }
 }
 
-// How far two texts agree.
+// --- How far two texts agree ---------------------------------------------------------------------
 
 /// How many bytes two texts have in common at their beginnings. (Eight are compared at a time, because words and keys
 /// that begin alike may share hundreds of bytes.)
-/// share hundreds of bytes.)
 #[inline]
 pub fn common_length(left: &[u8], right: &[u8]) -> usize {
     let mut same = 0;

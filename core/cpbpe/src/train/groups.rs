@@ -68,7 +68,8 @@ impl Groups {
         Group::Counted(at + length)
     }
 
-    /// The first bytes of a group, at most 16, with these bits of the first byte inverted. 16 bytes must be there.
+    /// The first bytes of a group, at most 16, with the bits of `change` inverted in the first of them. 16 bytes must be
+    /// there.
     #[inline]
     pub fn bytes_at(text: &[u8], at: usize, length: usize, change: u64) -> [u64; 2] {
         let [low, high] = load(text, at, length);

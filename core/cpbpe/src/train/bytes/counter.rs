@@ -26,11 +26,11 @@ pub struct ByteCounter {
     workers: Vec<Worker>,
     /// What was seen. A text here is what a sentence is in the other family. Only empty texts are skipped.
     tallies: Tallies,
-    /// The text that has begun and not ended: the part of it that is not counted yet,
+    /// What has come of a text in parts (`add_part`) and is not counted yet.
     rest: Vec<u8>,
-    /// how much of that part has been searched for a place to cut,
+    /// How much of that has been searched for a place to cut.
     searched: usize,
-    /// and whether any of it is not UTF-8. `None` if no text has begun.
+    /// Whether any of the text in parts is not UTF-8, as far as it is counted. `None` if no text has begun.
     begun: Option<bool>,
 }
 
@@ -101,7 +101,7 @@ impl ByteCounter {
         match cut {
             Some(cut) => self.count_rest(cut, threads, monitor),
             None => {
-                // (A cut depends on the characters on both sides of it.)
+                // (A cut depends on the characters on both sides of it, each of which has up to four bytes.)
                 self.searched = self.rest.len().saturating_sub(8);
                 Ok(())
             }
