@@ -150,7 +150,8 @@ def calls_of_ours() -> int:
 def _core_error() -> ImportError | None:
     """The error that importing the core raises; None if it can be imported."""
     try:
-        import cpbpe._core  # noqa: F401
+        with importing:
+            import cpbpe._core  # noqa: F401
     except ImportError as error:
         return error
     return None

@@ -331,10 +331,12 @@ def _seed(name: str, seed: Any) -> int:
 
 
 def _checked_options(tokenizer: Tokenizer, options: Any) -> dict[str, Any]:
-    """The options of encoding that are not at their defaults, checked."""
+    """The options of encoding that differ from what the tokenizer does without any, checked."""
     check_names(options, "pack", ENCODE)
     tokenizer.encode_arrays([b""], **options)  # raises errors about their values
-    changed = {name: value for name, value in options.items() if value != ENCODE[name].default}
+    defaults = {name: option.default for name, option in ENCODE.items()}
+    usual = {**defaults, **tokenizer.bound_options}
+    changed = {name: value for name, value in options.items() if value != usual[name]}
     bound = {**tokenizer.bound_options, **options}
     if bound.get("alpha") and bound.get("seed") is None:
         raise ValueError(

@@ -214,7 +214,9 @@ class Plans:
             return self._plain_decoder
         key = tuple(options.items())
         cacheable = {type(value) for _, value in key} <= _IMMUTABLE
-        decoder = self._decoders.get(key) if cacheable else None
+        decoder = None
+        with suppress(TypeError):  # an item of a tuple is not hashable
+            decoder = self._decoders.get(key) if cacheable else None
         if decoder is None:
             decoder = self._make_decoder(options, method)
             if cacheable:

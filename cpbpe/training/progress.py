@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TextIO
 
+from cpbpe.lazy import importing
+
 IN_BYTES = ("reading", "encoding", "decoding")
 """The phases that are measured in bytes."""
 
@@ -106,8 +108,9 @@ def _make_bar(stream: TextIO) -> _Rich | _Tqdm | _Line:
 
 class _Rich:
     def __init__(self, stream: TextIO):
-        from rich.console import Console
-        from rich.progress import Progress
+        with importing:
+            from rich.console import Console
+            from rich.progress import Progress
 
         self._progress: Any = Progress(console=Console(file=stream), transient=True)
         self._progress.start()
@@ -126,8 +129,8 @@ class _Rich:
 
 class _Tqdm:
     def __init__(self, stream: TextIO):
-        from tqdm import tqdm
-
+        with importing:
+            from tqdm import tqdm
         self._make: Any = tqdm
         self._stream = stream
         self._bar: Any = None

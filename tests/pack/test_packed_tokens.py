@@ -241,6 +241,11 @@ def test_options_of_encoding(tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     cpbpe.pack(bound, tmp_path / "texts.txt", tmp_path / "bound")
     assert [ids.tolist() for ids in cpbpe.PackedTokens(tmp_path / "bound")] == bound.encode_batch(texts)
+    # An option that says the usual value says something where another one is bound.
+    sampled = bound.using(alpha=0.5, seed=3, prefix_space=False)
+    back: dict[str, Any] = {"add_eos": False, "alpha": 0.0, "prefix_space": None}
+    cpbpe.pack(sampled, texts, tmp_path / "back", **back)
+    assert [ids.tolist() for ids in cpbpe.PackedTokens(tmp_path / "back")] == chat.encode_batch(texts)
     with pytest.raises(TypeError, match=r"pack\(\) has no option 'add_eod'; .*add_eos"):
         cpbpe.pack(TOK, texts, tmp_path / "wrong", add_eod=True)  # type: ignore[call-arg]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from cpbpe.errors import TrainingError
+from cpbpe.lazy import importing
 
 
 class SentencePieceTrainer:
@@ -43,7 +44,8 @@ class SentencePieceTrainer:
         `model_writer`, `pretokenizer`, `allow_inconsistent_pretokenization` and `normalizer`. `logstream`
         gets the report.
         """
-        from cpbpe.compat.sentencepiece.train_calls import call  # takes as long to import as all the rest
+        with importing:
+            from cpbpe.compat.sentencepiece.train_calls import call  # takes as long to import as all the rest
 
         try:
             call(arg, logstream, kwargs)
