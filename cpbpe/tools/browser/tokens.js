@@ -3,9 +3,9 @@
 // the blocks near the visible part have elements.
 
 const BLOCK = 100; // tokens, after which a block ends at the next line break
-const MOST = 300; // tokens, after which it ends even without one
+const MOST = 200; // tokens, after which it ends even without one
 const LINE = 30; // pixels; the guessed height of a line
-const AROUND = '400px'; // blocks that are this near the visible part have elements
+const AROUND = '200px'; // blocks that are this near the visible part have elements
 
 // The first of `count` numbers that is past a place. (All after it are past it, too.)
 const firstPast = (count, isPast) => {
