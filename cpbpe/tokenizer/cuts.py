@@ -159,9 +159,10 @@ class Cuts:
 @lru_cache(maxsize=2)
 def _members(engine: str) -> dict[str, NDArray[np.int64]]:
     """The codes of the characters in each of `_CLASSES`, as an engine sees it."""
-    codes = np.array([*range(0xD800), *range(0xE000, 0x110000)])
-    text = "".join(map(chr, codes.tolist()))
-    places = np.cumsum([0, *(1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)).tolist()])
+    codes = np.concatenate((np.arange(0xD800), np.arange(0xE000, 0x110000)))
+    text = codes.astype("<u4").tobytes().decode("utf-32-le")
+    lengths = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
+    places = np.concatenate(([0], np.cumsum(lengths)))
     found = {}
     for members, letter in _CLASSES.items():
         spans = np.searchsorted(places, np.array(Cutter(f"{members}+", engine).spans(text)).reshape(-1, 2))
