@@ -137,48 +137,47 @@ def _refused(why: str) -> ModelError:
     return ModelError(f"which ids can follow others is not known for this model: {why}; {NO_WAY_OUT}")
 
 
+_Begun = frozenset[tuple[str, int]]
+"""Beginnings of keys: of tokens (0), and of user-defined pieces (1)."""
+
+
 class _Keys:
     """Texts that are found in a text before anything merges, so that no other symbols can spell one."""
 
     def __init__(self, tokens: Collection[str], pieces: Collection[str] = ()):
         """`tokens` are found everywhere; `pieces`, the user-defined ones, not within each other."""
-        self._keys = sorted({*tokens, *pieces})
-        self._is_key = frozenset(self._keys)
-        self._tokens = _beginnings(tokens)
-        self._pieces = _beginnings(pieces)
-        self._pattern = _any_of(self._keys)
-        self._token = _any_of(tokens)
+        self._keys = (frozenset(tokens), frozenset(pieces))
+        self._begins = (_beginnings(tokens), _beginnings(pieces))
+        self._token, self._any = _any_of(tokens), _any_of({*tokens, *pieces})
 
     def are_in(self, text: str, is_piece: bool = False) -> bool:
         """Whether a symbol has one inside."""
-        return (self._token if is_piece else self._pattern).search(text) is not None
+        return (self._token if is_piece else self._any).search(text) is not None
 
-    def begun(self, before: frozenset[str], text: str, is_piece: bool = False) -> frozenset[str] | None:
+    def begun(self, before: _Begun, text: str, is_piece: bool = False) -> _Begun | None:
         """The beginnings of keys at the end of a text after one more symbol; None if it completes one.
 
         `before`: those at the end of the text before. The symbol itself has no key inside.
         """
-        if not self._keys:
+        if not any(self._keys):
             return before
-        places = range(len(text))
-        found = {text[at:] for at in places if text[at:] in self._tokens}
-        found |= {text[at:] for at in places[: 1 if is_piece else None] if text[at:] in self._pieces}
-        for begin in before:
+        found = set()
+        for kind, begins in enumerate(self._begins):
+            places = range(1 if kind and is_piece else len(text))
+            found |= {(text[at:], kind) for at in places if text[at:] in begins}
+        for begin, kind in before:
             whole = begin + text
-            if any(whole[:end] in self._is_key for end in range(len(begin) + 1, len(whole) + 1)):
+            if any(whole[:end] in self._keys[kind] for end in range(len(begin) + 1, len(whole) + 1)):
                 return None
-            if whole in self._tokens or whole in self._pieces:
-                found.add(whole)
+            if whole in self._begins[kind]:
+                found.add((whole, kind))
         return frozenset(found)
 
-    def rests(self, begun: frozenset[str]) -> set[str]:
+    def rests(self, begun: _Begun) -> set[str]:
         """What would complete a key."""
-        return {key[len(begin) :] for begin in begun for key in self._keys if key.startswith(begin)} - {""}
-
-
-def _columns(rows: list[tuple[int, int]]) -> Places:
-    """Pairs of numbers as two columns."""
-    return np.array(rows, np.int64).reshape(-1, 2).T
+        return {
+            key[len(begin) :] for begin, kind in begun for key in self._keys[kind] if key.startswith(begin)
+        } - {""}
 
 
 def _beginnings(texts: Iterable[str]) -> set[str]:
@@ -216,7 +215,7 @@ class _Spelled(NamedTuple):
     """The ids of this symbol that have not come yet."""
     part: bytes
     """The first bytes of a character that is no symbol."""
-    begun: frozenset[str]
+    begun: _Begun
     """The beginnings of keys that the text ends with."""
     edge: int
     """What the text ends with: one of the values below."""
@@ -441,10 +440,15 @@ class _Cut(NamedTuple):
     """Its class. At the beginning of a text, whether a dummy prefix must come."""
     chunk: str
     """The chunk so far, if it is the beginning of a piece that is only taken whole; "" otherwise."""
-    begun: frozenset[str]
+    begun: _Begun
     """The beginnings of keys that the text ends with."""
     tail: str
     """The last characters, with which a Unicode normal form may join what follows."""
+
+
+def _columns(rows: list[tuple[int, int]]) -> Places:
+    """Pairs of numbers as two columns."""
+    return np.array(rows, np.int64).reshape(-1, 2).T
 
 
 class _Piece(NamedTuple):

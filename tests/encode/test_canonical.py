@@ -147,6 +147,10 @@ MODELS: dict[str, tuple[cpbpe.ModelSpec, list[str]]] = {
         ),
         [],
     ),
+    "searched-user-defined": (
+        with_tokens(of_characters(["a", "aa", "▁", "b", "c"], USER_DEFINED=["a", "aa"]), "ab", "aac"),
+        [],
+    ),
     "bytes-of-prefix": (
         of_bytes(WORDS, "gpt2", rules=replace(OF_BYTES, add_dummy_prefix=True, prefix_before_space=False)),
         list("ins "),
