@@ -123,14 +123,17 @@ class Neighbours:
 
     def after(self, text: str) -> Bools:
         """For each symbol whether it can follow this one."""
-        found = self._known.get(text)
-        if found is None:
-            found = self._slow.get(text)
+        found = self._kept(text)
         if found is None:
             found, is_slow = self._found_after(text)
             found.setflags(write=False)
             (self._slow if is_slow else self._known).keep(text, found)
         return found
+
+    def _kept(self, text: str) -> Bools | None:
+        """The same, if it is known."""
+        found = self._known.get(text)
+        return self._slow.get(text) if found is None else found
 
     def _found_after(self, text: str) -> tuple[Bools, bool]:
         """The same, and whether it took long."""
@@ -176,6 +179,9 @@ class Neighbours:
     def is_stable(self, left: str, right: str) -> bool:
         """Whether two symbols can stand side by side."""
         end, begin = self.places[left], self.places[right]
+        known = self._kept(left)
+        if known is not None:
+            return bool(known[begin])
         if end in self._odd or begin in self._odd:
             return merged(left + right, self._rank) == [left, right]
         beginnings: list[tuple[int, int]] = []

@@ -585,7 +585,10 @@ class OfBytes(Sequences):
 
     def _path(self, path: bytes) -> Places:
         """The states after a path, by the state before it: without a cut, and with one, in front of it."""
-        known = len(path)
+        found = self._paths.get(path)
+        if found is not None:
+            return found
+        known = len(path) - 1
         while path[:known] not in self._paths:
             known -= 1
         found = self._paths[path[:known]]

@@ -347,12 +347,14 @@ def test_neighbours() -> None:
         rank, beside = by_text(ranks), Neighbours(ranks, "abc")
         for left in beside.texts:
             row = [merged(left + right, rank) == [left, right] for right in beside.texts]
+            stable = [beside.is_stable(left, right) for right in beside.texts]
+            assert stable == row, (ranks, left)
             assert beside.after(left).tolist() == row, (ranks, left)
-            assert [beside.is_stable(left, right) for right in beside.texts] == row
+            assert [beside.is_stable(left, right) for right in beside.texts] == row  # (now it is known)
         for _ in range(30):
             symbols = random.Random(seed).choices(beside.texts, k=3)
-            stable = all(beside.is_stable(left, right) for left, right in pairwise(symbols))
-            assert stable == (merged("".join(symbols), rank) == symbols)
+            is_stable = all(beside.is_stable(left, right) for left, right in pairwise(symbols))
+            assert is_stable == (merged("".join(symbols), rank) == symbols)
 
 
 @pytest.mark.parametrize("name", tiers.some(PATTERNS, ["gpt2", "llama3"]))
