@@ -531,7 +531,7 @@ class OfBytes(Sequences):
     # --- Tables -------------------------------------------------------------------------------------
 
     def _parted(self, text: str) -> _Piece | None:
-        """A piece in its parts; None if no UTF-8 has these bytes."""
+        """A piece in its parts; None if no text that encoding sees has these bytes, or a key is in it."""
         if self._keys.are_in(text):
             return None
         data = text.encode("latin-1")
@@ -550,7 +550,9 @@ class OfBytes(Sequences):
 
     def _is_in_form(self, text: str) -> bool:
         """Whether a text is in the normal form of the model."""
-        return not self._form or "".join(placed.character for placed in normal_form(self._form, text)) == text
+        if not self._form or all(is_stable(self._form, letter) for letter in text):
+            return True
+        return "".join(placed.character for placed in normal_form(self._form, text)) == text
 
     def _tail(self, text: str) -> str:
         """The end of a text that what follows may join."""
