@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
@@ -39,6 +38,7 @@ from cpbpe.text.split_probes import is_probed
 from cpbpe.text.unicode_forms import is_stable, known_ranges, normal_form
 from cpbpe.text.utf8 import is_valid_utf8, valid_character, valid_text
 from cpbpe.tokenizer.cuts import DEAD, cuts_of
+from cpbpe.tokenizer.keys import Begun, Keys, Ordered
 from cpbpe.tokenizer.neighbours import Bools, Neighbours, Places
 
 NO_WAY_OUT = "tok.is_canonical(ids) works with every model"
@@ -137,72 +137,6 @@ def _refused(why: str) -> ModelError:
     return ModelError(f"which ids can follow others is not known for this model: {why}; {NO_WAY_OUT}")
 
 
-_Begun = frozenset[tuple[str, int]]
-"""Beginnings of keys: of tokens (0), and of user-defined pieces (1)."""
-
-
-class _Keys:
-    """Texts that are found in a text before anything merges, so that no other symbols can spell one."""
-
-    def __init__(self, tokens: Collection[str], pieces: Collection[str] = ()):
-        """`tokens` are found everywhere; `pieces`, the user-defined ones, not within each other."""
-        self._keys = (frozenset(tokens), frozenset(pieces))
-        self._begins = (_beginnings(tokens), _beginnings(pieces))
-        self._token, self._any = _any_of(tokens), _any_of({*tokens, *pieces})
-
-    def are_in(self, text: str, is_piece: bool = False) -> bool:
-        """Whether a symbol has one inside."""
-        return (self._token if is_piece else self._any).search(text) is not None
-
-    def begun(self, before: _Begun, text: str, is_piece: bool = False) -> _Begun | None:
-        """The beginnings of keys at the end of a text after one more symbol; None if it completes one.
-
-        `before`: those at the end of the text before. The symbol itself has no key inside.
-        """
-        if not any(self._keys):
-            return before
-        found = set()
-        for kind, begins in enumerate(self._begins):
-            places = range(1 if kind and is_piece else len(text))
-            found |= {(text[at:], kind) for at in places if text[at:] in begins}
-        for begin, kind in before:
-            whole = begin + text
-            if any(whole[:end] in self._keys[kind] for end in range(len(begin) + 1, len(whole) + 1)):
-                return None
-            if whole in self._begins[kind]:
-                found.add((whole, kind))
-        return frozenset(found)
-
-    def rests(self, begun: _Begun) -> set[str]:
-        """What would complete a key."""
-        return {
-            key[len(begin) :] for begin, kind in begun for key in self._keys[kind] if key.startswith(begin)
-        } - {""}
-
-
-def _beginnings(texts: Iterable[str]) -> set[str]:
-    """What texts begin with, shorter than they are."""
-    return {text[:end] for text in texts for end in range(1, len(text))}
-
-
-def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, texts)) or r"(?!)")
-
-
-class _Ordered:
-    """Texts in their order, to find those with some beginning. Each has a number."""
-
-    def __init__(self, texts: Iterable[tuple[str, int]]):
-        rows = sorted(texts)
-        self._texts = [text for text, _ in rows]
-        self._numbers = np.array([number for _, number in rows], np.int64)
-
-    def beginning_with(self, begin: str) -> Places:
-        """The numbers of those that begin like this."""
-        low = bisect_left(self._texts, begin)
-        return self._numbers[low : bisect_left(self._texts, begin + "\U0010ffff", low)]
-
-
 # --- Models whose symbols begin as characters -----------------------------------------------------
 
 
@@ -215,7 +149,7 @@ class _Spelled(NamedTuple):
     """The ids of this symbol that have not come yet."""
     part: bytes
     """The first bytes of a character that is no symbol."""
-    begun: _Begun
+    begun: Begun
     """The beginnings of keys that the text ends with."""
     edge: int
     """What the text ends with: one of the values below."""
@@ -254,7 +188,7 @@ class OfCharacters(Sequences):
             for text in marked
             if sum(text[:end] in marked for end in range(1, len(text) + 1)) <= MAX_USER_DEFINED_MATCHES
         }
-        self._keys = _Keys(tokens, found)
+        self._keys = Keys(tokens, found)
         letters = {*b"".join(in_text).decode()}.union(*tokens)
         ranks = Merging(spec).ranks.items()
         self._beside = Neighbours(
@@ -298,9 +232,9 @@ class OfCharacters(Sequences):
     # --- Tables -------------------------------------------------------------------------------------
 
     @kept
-    def _by_text(self) -> _Ordered:
+    def _by_text(self) -> Ordered:
         """The symbols in their order."""
-        return _Ordered((text, place) for place, text in enumerate(self._texts))
+        return Ordered((text, place) for place, text in enumerate(self._texts))
 
     def _check_unknown(self, known: set[str]) -> None:
         """Refuse a model in which what the unknown id decodes to may be encoded to that id.
@@ -321,9 +255,9 @@ class OfCharacters(Sequences):
         """The ids that a symbol becomes; none if one of them is the unknown id."""
         id = self._spec.ids.get(text.encode(), _NONE)
         kind = self._spec.pieces.types[id] if id != _NONE else None
-        parts = self._beside.parts(text)
         if kind in _KNOWN or (kind is not None and depth > MAX_SPLIT_DEPTH):
             return (id,)
+        parts = self._beside.parts(text)
         if parts is not None:
             left, right = (self._expanded(part, depth + 1) for part in parts)
             return (*left, *right) if left and right else ()
@@ -440,7 +374,7 @@ class _Cut(NamedTuple):
     """Its class. At the beginning of a text, whether a dummy prefix must come."""
     chunk: str
     """The chunk so far, if it is the beginning of a piece that is only taken whole; "" otherwise."""
-    begun: _Begun
+    begun: Begun
     """The beginnings of keys that the text ends with."""
     tail: str
     """The last characters, with which a Unicode normal form may join what follows."""
@@ -472,7 +406,7 @@ class OfBytes(Sequences):
         if spec.splitter is not None and (spec.splitter.then or not is_probed(spec.splitter.pattern)):
             raise _refused("it does not cut text by one of the published patterns")
         self._form = rules.unicode_form
-        self._keys = _Keys(tokens)
+        self._keys = Keys(tokens)
         self.size = len(types)
         # 1. The symbols; and the pieces that no merges make, which are taken only as whole chunks.
         every = enumerate(zip(spec.pieces.texts, types, strict=True))
@@ -655,9 +589,9 @@ class OfBytes(Sequences):
         return found
 
     @kept
-    def _by_text(self) -> _Ordered:
+    def _by_text(self) -> Ordered:
         """The pieces in their order."""
-        return _Ordered((text, id) for id, text in self._texts.items())
+        return Ordered((text, id) for id, text in self._texts.items())
 
     @kept
     def _rows(self) -> tuple[NDArray[np.int16], Places, Places, Places]:

@@ -151,6 +151,7 @@ MODELS: dict[str, tuple[cpbpe.ModelSpec, list[str]]] = {
         with_tokens(of_characters(["a", "aa", "▁", "b", "c"], USER_DEFINED=["a", "aa"]), "ab", "aac"),
         [],
     ),
+    "last-character": (of_characters(["ab", "a", "b\U0010ffff", "b", "▁"], USER_DEFINED=["ab"]), []),
     "bytes-of-prefix": (
         of_bytes(WORDS, "gpt2", rules=replace(OF_BYTES, add_dummy_prefix=True, prefix_before_space=False)),
         list("ins "),
