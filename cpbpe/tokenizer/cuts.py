@@ -1,4 +1,4 @@
-r"""Where a pattern cuts a text that is not finished: the published patterns as automata.
+r"""Where a pattern cuts a text that is not finished, and what is found in it before anything merges.
 
 What follows a text may move its last cuts: in `a  b` the second space belongs to the `b`, in `a  ` to the
 first one. So whoever builds a text piece by piece has to *assume* at each place whether it will be a cut, and
@@ -15,10 +15,16 @@ Nobody has written these automata down. They are found by asking the pattern its
 
 This holds for the published patterns, whose lookahead is known. (The tests go through all texts of a few
 classes, and compare.)
+
+Before a pattern cuts, tokens are found in a text, and before merging user-defined pieces. Other symbols never
+spell one of these `Keys`.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -159,9 +165,10 @@ class Cuts:
 @lru_cache(maxsize=2)
 def _members(engine: str) -> dict[str, NDArray[np.int64]]:
     """The codes of the characters in each of `_CLASSES`, as an engine sees it."""
-    codes = np.array([*range(0xD800), *range(0xE000, 0x110000)])
-    text = "".join(map(chr, codes.tolist()))
-    places = np.cumsum([0, *(1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)).tolist()])
+    codes = np.concatenate((np.arange(0xD800), np.arange(0xE000, 0x110000)))
+    text = codes.astype("<u4").tobytes().decode("utf-32-le")
+    lengths = 1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)
+    places = np.concatenate(([0], np.cumsum(lengths)))
     found = {}
     for members, letter in _CLASSES.items():
         spans = np.searchsorted(places, np.array(Cutter(f"{members}+", engine).spans(text)).reshape(-1, 2))
@@ -173,3 +180,71 @@ def _members(engine: str) -> dict[str, NDArray[np.int64]]:
 def cuts_of(pattern: str) -> Cuts:
     """The automaton of a pattern, by the best available engine."""
     return Cuts(pattern, engine_name())
+
+
+# --- What is found in a text before anything merges -----------------------------------------------
+
+Begun = frozenset[tuple[str, int]]
+"""Beginnings of keys: of tokens (0), and of user-defined pieces (1)."""
+
+
+class Keys:
+    """Texts that are found in a text before anything merges, so that no other symbols can spell one."""
+
+    def __init__(self, tokens: Collection[str], pieces: Collection[str] = ()):
+        """`tokens` are found everywhere; `pieces`, the user-defined ones, not within each other."""
+        self._keys = (frozenset(tokens), frozenset(pieces))
+        self._begins = (_beginnings(tokens), _beginnings(pieces))
+        self._token, self._any = _any_of(tokens), _any_of({*tokens, *pieces})
+
+    def are_in(self, text: str, is_piece: bool = False) -> bool:
+        """Whether a symbol has one inside."""
+        return (self._token if is_piece else self._any).search(text) is not None
+
+    def begun(self, before: Begun, text: str, is_piece: bool = False) -> Begun | None:
+        """The beginnings of keys at the end of a text after one more symbol; None if it completes one.
+
+        `before`: those at the end of the text before. The symbol itself has no key inside.
+        """
+        if not any(self._keys):
+            return before
+        found = set()
+        for kind, begins in enumerate(self._begins):
+            places = range(1 if kind and is_piece else len(text))
+            found |= {(text[at:], kind) for at in places if text[at:] in begins}
+        for begin, kind in before:
+            whole = begin + text
+            if any(whole[:end] in self._keys[kind] for end in range(len(begin) + 1, len(whole) + 1)):
+                return None
+            if whole in self._begins[kind]:
+                found.add((whole, kind))
+        return frozenset(found)
+
+    def rests(self, begun: Begun) -> set[str]:
+        """What would complete a key."""
+        return {
+            key[len(begin) :] for begin, kind in begun for key in self._keys[kind] if key.startswith(begin)
+        } - {""}
+
+
+def _beginnings(texts: Iterable[str]) -> set[str]:
+    """What texts begin with, shorter than they are."""
+    return {text[:end] for text in texts for end in range(1, len(text))}
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, texts)) or r"(?!)")
+
+
+class Ordered:
+    """Texts in their order, to find those with some beginning. Each has a number."""
+
+    def __init__(self, texts: Iterable[tuple[str, int]]):
+        rows = sorted(texts)
+        self._texts = [text for text, _ in rows]
+        self._numbers = np.array([number for _, number in rows], np.int64)
+
+    def beginning_with(self, begin: str) -> NDArray[np.int64]:
+        """The numbers of those that begin like this."""
+        low = bisect_left(self._texts, begin)
+        return self._numbers[low : bisect_right(self._texts, begin, low, key=lambda text: text[: len(begin)])]

@@ -32,7 +32,6 @@ symbol that has such a piece inside is *odd*: for an odd x or y, the texts xy ar
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -45,6 +44,9 @@ Bools = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
 _NEVER = 1 << 62
+_NONE = -1
+_SHORT = 32
+"""Pieces up to this length merge all at once."""
 
 
 class Neighbours:
@@ -59,155 +61,261 @@ class Neighbours:
 
     def __init__(self, ranks: Mapping[str, int], letters: Iterable[str]):
         """`ranks`: the pieces of several letters; the lowest merges first. `letters`: their letters."""
-        self._ranks = ranks
         self._rank = by_text(ranks)
-        self._pairs = pairs = pairs_that_make(ranks, self._rank)
-        # 1. The rank that counts: the highest of a piece and of all that is inside it.
-        self._times: dict[str, int] = {}
-        odd: set[str] = set()
-        for text in sorted(pairs, key=len):
-            left, right = pairs[text]
-            inner = max(self._times.get(left, -1), self._times.get(right, -1))
-            self._times[text] = max(ranks[text], inner)
-            if inner > ranks[text] or left in odd or right in odd:
-                odd.add(text)
-        if odd and len({ranks[text] for text in pairs}) < len(pairs):
-            odd.update(pairs)  # (what is said above about odd pieces holds for ranks that differ)
-        # 2. The symbols in preorder.
-        children: dict[str, list[str]] = {letter: [] for letter in sorted({*letters, *"".join(ranks)})}
-        roots = list(children)
-        for text in sorted(pairs, key=self._times.__getitem__, reverse=True):
-            children.setdefault(pairs[text][0], []).append(text)
-        self.texts: list[str] = []
+        # 1. The symbols: letters, then the pieces that merging makes, the shortest first.
+        roots = sorted({*letters, *"".join(ranks)})
+        texts, left, right, rank = _made(ranks, roots)
+        count, size = len(roots), len(texts)
+        starts = np.unique(np.fromiter(map(len, texts[count:]), np.int64), return_index=True)[1] + count
+        levels = [*map(slice, starts.tolist(), [*starts[1:].tolist(), size])]
+        # 2. The rank that counts: the highest of a piece and of all that is inside it.
+        times, odd = rank.copy(), np.zeros(size, np.bool_)
+        for level in levels:
+            inner = np.maximum(times[left[level]], times[right[level]])
+            times[level] = np.maximum(rank[level], inner)
+            odd[level] = (inner > rank[level]) | odd[left[level]] | odd[right[level]]
+        if odd.any() and len(np.unique(rank[count:])) < size - count:
+            odd[count:] = True  # (what is said above about odd pieces holds for ranks that differ)
+        # 3. The symbols in preorder: behind its parent, each comes after its siblings that are made later.
+        sizes = np.ones(size, np.int64)
+        for level in reversed(levels):
+            np.add.at(sizes, left[level], sizes[level])
+        late = times.max(initial=0) - times
+        children = np.lexsort((late[count:], left[count:])) + count
+        parents = left[children]
+        ends = np.cumsum(sizes[children])
+        first = ends - sizes[children]
+        place = np.concatenate((np.cumsum(sizes[:count]) - sizes[:count], np.zeros(size - count, np.int64)))
+        place[children] = 1 + first - first[np.searchsorted(parents, parents)]
+        for level in levels:
+            place[level] += place[left[level]]
+        end_of = place + sizes
+        by_place = np.argsort(place)
+        self.texts = [texts[number] for number in by_place.tolist()]
         """The symbols. Their indexes here are their *places*."""
-        ends: dict[str, int] = {}
-        waiting: list[tuple[str, bool]] = [(root, False) for root in reversed(roots)]
-        while waiting:
-            text, is_done = waiting.pop()
-            if is_done:
-                ends[text] = len(self.texts)
-                continue
-            self.texts.append(text)
-            waiting.append((text, True))
-            waiting += ((child, False) for child in reversed(children.get(text, ())))
         self.places = {text: place for place, text in enumerate(self.texts)}
         """The place of each symbol."""
-        # 3. For each piece, the interval of right neighbours beside which it is made. Pieces are grouped by
+        place_of = np.append(place, _NONE)  # (so that the parts of a letter have no place)
+        self._left: list[int] = place_of[left[by_place]].tolist()
+        self._right: list[int] = place_of[right[by_place]].tolist()
+        self._ranks: list[int] = rank[by_place].tolist()
+        self._times: list[int] = times[by_place].tolist()
+        self._odd = frozenset(place[odd].tolist())
+        # 4. For each piece, the interval of right neighbours beside which it is made. Pieces are grouped by
         #    their left parts, and in each group sorted by rank.
-        rows = []
-        late = {text: [-self._times[child] for child in made] for text, made in children.items() if made}
-        for text, (left, right) in pairs.items():
-            time, begin, end = self._times[text], self.places[right], self.places[right] + 1
-            count = bisect_right(late.get(right, ()), -time)
-            if count:
-                end = ends[children[right][count - 1]]
-            rows.append((self.places[left], time, begin, end, ends[right]))
-        rows.sort()
-        table = np.array(rows, np.int64).reshape(-1, 5)
-        self._groups: Places = np.searchsorted(table[:, 0], np.arange(len(self.texts) + 1))
-        self._made_at, self._begins, self._ends, self._ends_of_all = table[:, 1:].T.copy()
-        # 4. The same intervals among the odd symbols alone; and the rows of pieces that are odd.
-        self._odd = odd
-        self._odd_places = np.array(sorted(map(self.places.__getitem__, odd)), np.int64)
+        step = late.max(initial=0) + 1
+        rows = np.lexsort((times[count:], place[left[count:]])) + count
+        group, beginning = place[left[rows]], right[rows]
+        last = np.searchsorted(parents * step + late[children], beginning * step + late[rows], "right") - 1
+        has_some = (last >= 0) & (parents[last] == beginning)
+        self._groups: Places = np.searchsorted(group, np.arange(size + 1))
+        self._made_at, self._begins, self._ends_of_all = times[rows], place[beginning], end_of[beginning]
+        self._ends = np.where(has_some, end_of[children[last]], self._begins + 1)
+        # 5. The same intervals among the odd symbols alone; and the rows of pieces that are odd.
+        self._odd_places = np.array(sorted(self._odd), np.int64)
         self._first_odd = np.searchsorted(self._odd_places, self._begins)
         self._last_odd = np.searchsorted(self._odd_places, self._ends_of_all)
-        self._rows_of_odd: dict[str, list[int]] = {}
-        for number, (place, _, begin, _, _) in enumerate(rows):
-            if self.texts[place] + self.texts[begin] in odd:
-                self._rows_of_odd.setdefault(self.texts[place], []).append(number)
+        self._rows_of_odd: dict[int, list[int]] = {}
+        for number in np.flatnonzero(odd[rows]).tolist():
+            self._rows_of_odd.setdefault(int(group[number]), []).append(number)
         self._known: Kept[str, Bools] = Kept()
         self._slow: Kept[str, Bools] = Kept()
 
     def after(self, text: str) -> Bools:
         """For each symbol whether it can follow this one."""
-        found = self._known.get(text)
-        if found is None:
-            found = self._slow.get(text)
+        found = self._kept(text)
         if found is None:
             found, is_slow = self._found_after(text)
             found.setflags(write=False)
             (self._slow if is_slow else self._known).keep(text, found)
         return found
 
+    def _kept(self, text: str) -> Bools | None:
+        """The same, if it is known."""
+        found = self._known.get(text)
+        return self._slow.get(text) if found is None else found
+
     def _found_after(self, text: str) -> tuple[Bools, bool]:
         """The same, and whether it took long."""
         # 1. The pieces that a merge across the border can make.
-        is_odd = text in self._odd
+        end, until = self.places[text], _NEVER
+        is_odd = end in self._odd
+        taken = self._taken_up(text) if is_odd else {}
         groups, rare = [], []
-        end: str | None = text
-        until = _NEVER
-        taken = self._taken_up(text) if is_odd else self._times
-        while end is not None:
-            place = self.places[end]
-            low, high = self._groups[place], self._groups[place + 1]
+        while end != _NONE:
+            low, high = self._groups[end], self._groups[end + 1]
             groups.append(np.arange(low, low + np.searchsorted(self._made_at[low:high], until)))
             rare += self._rows_of_odd.get(end, [])
-            until = taken.get(end, _NEVER)
-            end = self._pairs[end][1] if end in self._pairs else None
+            until = taken.get(end, _NEVER) if is_odd else self._times[end]
+            end = self._right[end]
         rows = np.concatenate(groups)
         is_slow = is_odd or len(rows) > len(self.texts) >> 3
-        stable = ~self._union(self._begins[rows], self._ends[rows])
+        stable = ~_union(self._begins[rows], self._ends[rows], len(self.texts))
         # 2. Beside odd symbols, the times do not decide: what might merge at some time is tried.
         tried: set[int] = {*np.flatnonzero(~stable).tolist()} if is_odd else set()
         if self._odd:
             rows = np.concatenate([rows, np.array(rare, np.int64)])
             if is_odd and rare:
-                tried.update(
-                    np.flatnonzero(self._union(self._begins[rare], self._ends_of_all[rare])).tolist()
-                )
+                begins, ends = self._begins[rare], self._ends_of_all[rare]
+                tried.update(np.flatnonzero(_union(begins, ends, len(self.texts))).tolist())
             rows = rows[self._first_odd[rows] < self._last_odd[rows]]
-            spans = zip(self._first_odd[rows].tolist(), self._last_odd[rows].tolist(), strict=True)
-            tried.update(place for low, high in spans for place in self._odd_places[low:high].tolist())
+            is_tried = _union(self._first_odd[rows], self._last_odd[rows], len(self._odd_places))
+            tried.update(self._odd_places[is_tried].tolist())
             stable[self._odd_places] = True
         for place in tried:
             stable[place] = merged(text + self.texts[place], self._rank) == [text, self.texts[place]]
         return stable, is_slow
 
-    def _taken_up(self, text: str) -> dict[str, int]:
+    def _taken_up(self, text: str) -> dict[int, int]:
         """For each longer end of a symbol, the highest rank of all merges up to the one that makes it."""
-        found, most = {}, 0
+        found, most = {}, _NONE
         for at, left, right in steps(text, self._rank):
-            most = max(most, self._ranks[left + right])
+            made = self.places[left + right]
+            most = max(most, self._ranks[made])
             if at + len(left + right) == len(text):
-                found[left + right] = most
+                found[made] = most
         return found
-
-    def _union(self, begins: Places, ends: Places) -> Bools:
-        """The places that lie in one of some intervals."""
-        size = len(self.texts)
-        if len(begins) > size >> 3:
-            more, less = np.bincount(begins, minlength=size + 1), np.bincount(ends, minlength=size + 1)
-            return (more - less).cumsum()[:-1] > 0
-        order = np.argsort(begins)
-        begins, reached = begins[order], np.maximum.accumulate(ends[order])
-        is_new = np.append(True, begins[1:] > reached[:-1])[: len(begins)]
-        borders = np.stack((begins[is_new], reached[np.append(is_new[1:], True)[: len(begins)]]), 1).ravel()
-        lengths = np.diff(np.concatenate(([0], borders, [size])))
-        return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
 
     def is_stable(self, left: str, right: str) -> bool:
         """Whether two symbols can stand side by side."""
-        if left in self._odd or right in self._odd:
+        end, begin = self.places[left], self.places[right]
+        known = self._kept(left)
+        if known is not None:
+            return bool(known[begin])
+        if end in self._odd or begin in self._odd:
             return merged(left + right, self._rank) == [left, right]
-        begin: str | None = right
-        beginnings: list[tuple[str, int]] = []
+        beginnings: list[tuple[int, int]] = []
         until = _NEVER
-        while begin is not None:
+        while begin != _NONE:
             beginnings.append((begin, until))
-            until = self._times.get(begin, _NEVER)
-            begin = self._pairs[begin][0] if begin in self._pairs else None
-        end: str | None = left
+            until, begin = self._times[begin], self._left[begin]
         until = _NEVER
-        while end is not None:
+        while end != _NONE:
             for begin, other in beginnings:
-                if self._pairs.get(end + begin) == (end, begin):
-                    time = self._times[end + begin]
+                made = self.places.get(self.texts[end] + self.texts[begin])
+                if made is not None and self._left[made] == end:
+                    time = self._times[made]
                     if time < until and time <= other:
                         return False
-            until = self._times.get(end, _NEVER)
-            end = self._pairs[end][1] if end in self._pairs else None
+            until, end = self._times[end], self._right[end]
         return True
 
     def parts(self, text: str) -> tuple[str, str] | None:
         """The two symbols that make one; None for a letter."""
-        return self._pairs.get(text)
+        place = self.places.get(text, _NONE)
+        left, right = (self._left[place], self._right[place]) if place != _NONE else (_NONE, _NONE)
+        return None if left == _NONE else (self.texts[left], self.texts[right])
+
+
+def _union(begins: Places, ends: Places, size: int) -> Bools:
+    """The numbers below `size` that lie in one of some intervals."""
+    if len(begins) > size >> 3:
+        more, less = np.bincount(begins, minlength=size + 1), np.bincount(ends, minlength=size + 1)
+        return (more - less).cumsum()[:-1] > 0
+    order = np.argsort(begins)
+    begins, reached = begins[order], np.maximum.accumulate(ends[order])
+    is_new = np.append(True, begins[1:] > reached[:-1])[: len(begins)]
+    borders = np.stack((begins[is_new], reached[np.append(is_new[1:], True)[: len(begins)]]), 1).ravel()
+    lengths = np.diff(np.concatenate(([0], borders, [size])))
+    return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
+
+
+def _made(ranks: Mapping[str, int], roots: list[str]) -> tuple[list[str], Places, Places, Places]:
+    """The letters, and the pieces that merging makes, the shortest first. For each its parts, and its rank: a
+    small number, the lowest for letters.
+
+    This does what `pairs_that_make` does, but merges all texts of a length at once, which is faster.
+    """
+    texts = [*roots, *sorted(ranks, key=len)]
+    size, count = len(texts), len(roots)
+    values = np.fromiter(map(ranks.__getitem__, texts[count:]), np.int64)
+    rank = np.concatenate((np.full(count, _NONE), np.unique(values, return_inverse=True)[1].ravel()))
+    lengths = np.fromiter(map(len, texts), np.int64)
+    levels = [
+        (length, *np.searchsorted(lengths, (length, length + 1)).tolist())
+        for length in np.unique(lengths[lengths <= _SHORT]).tolist()
+    ]
+    # 1. The letters of the texts, and which text each beginning and each end is.
+    *_, short = levels[-1] if levels else (0,)
+    letters = np.full((short, _SHORT), _NONE, np.int32)
+    turned = letters.copy()
+    codes = np.array([*map(ord, roots)], np.uint32)
+    for length, low, high in levels:
+        found = np.frombuffer("".join(texts[low:high]).encode("utf-32-le"), np.uint32)
+        letters[low:high, :length] = np.searchsorted(codes, found).reshape(-1, length)
+        turned[low:high, :length] = letters[low:high, :length][:, ::-1]
+    begins, ends = _beginnings(letters, levels), _beginnings(turned, levels)
+    # 2. What two neighbours make, if they are symbols at all.
+    keys, makes = [np.array([_NEVER])], [np.array([_NONE])]
+    for length, low, high in levels:
+        first, second = begins[low:high, : length - 1], ends[low:high, : length - 1][:, ::-1]
+        both = (first != _NONE) & (second != _NONE)
+        keys.append(first[both].astype(np.int64) * size + second[both])
+        makes.append(low + both.nonzero()[0])
+    order = np.argsort(np.concatenate(keys))
+    key, makes_of = np.concatenate(keys)[order], np.concatenate(makes)[order]
+
+    def make(x: Places, y: Places) -> Places:
+        wanted = x * size + y
+        found = np.searchsorted(key, wanted)
+        return np.where(key[found] == wanted, makes_of[found], _NONE)
+
+    # 3. Merge all texts of a length, the best pair of each at a time.
+    left, right = np.full((2, size), _NONE)
+    turn = np.append(rank, size)  # (what is not made comes last)
+    for length, low, high in levels[1:]:
+        symbols = letters[low:high, :length].astype(np.int64)
+        pairs = make(symbols[:, :-1], symbols[:, 1:])
+        for width in range(length, 2, -1):
+            at = turn[pairs].argmin(1)
+            can_merge = pairs[np.arange(len(at)), at] != _NONE
+            at, symbols, pairs = at[can_merge], symbols[can_merge], pairs[can_merge]
+            row = np.arange(len(at))
+            symbols[row, at] = pairs[row, at]
+            symbols, pairs = _without(symbols, at + 1), _without(pairs, at)
+            for place, some in ((at, at < width - 2), (at - 1, at > 0)):
+                changed, place = row[some], place[some]
+                pairs[changed, place] = make(symbols[changed, place], symbols[changed, place + 1])
+        is_made = pairs[:, 0] != _NONE
+        left[pairs[is_made, 0]], right[pairs[is_made, 0]] = symbols[is_made].T
+    # 4. Long texts one by one. Keep those that are made.
+    numbers = {text: number for number, text in enumerate(texts)} if short < size else {}
+    for text, parts in pairs_that_make(texts[short:], by_text(ranks)).items():
+        left[numbers[text]], right[numbers[text]] = map(numbers.__getitem__, parts)
+    kept = np.flatnonzero((left != _NONE) | (lengths == 1))
+    number_of = np.full(size + 1, _NONE)
+    number_of[kept] = np.arange(len(kept))
+    return (
+        [texts[number] for number in kept.tolist()],
+        number_of[left[kept]],
+        number_of[right[kept]],
+        rank[kept],
+    )
+
+
+def _beginnings(letters: NDArray[np.int32], levels: list[tuple[int, int, int]]) -> NDArray[np.int32]:
+    """The numbers of the texts that others begin with, by the length of the beginning less one.
+
+    `letters` are the numbers of their letters, `levels` the texts of each length. Texts are told apart letter
+    by letter: at each length, those with the same beginning have the same number in `same`.
+    """
+    numbers = np.full_like(letters, _NONE)
+    same = np.zeros(len(letters), np.int64)
+    of_length = {length: (low, high) for length, low, high in levels}
+    low = 0
+    for at in range(letters.shape[1]):
+        low, high = of_length.get(at + 1, (low, low))
+        whole = same[low:] * len(letters) + letters[low:, at]
+        same[low:] = np.unique(whole, return_inverse=True)[1].ravel()
+        text = np.full(len(letters), _NONE)
+        text[same[low:high]] = np.arange(low, high)
+        numbers[low:, at] = text[same[low:]]
+        low = high
+    return numbers
+
+
+def _without(rows: Places, columns: Places) -> Places:
+    """Rows without one number each: those in these columns."""
+    count, width = rows.shape
+    left: Places = rows[np.arange(width) != columns[:, None]].reshape(count, width - 1)
+    return left

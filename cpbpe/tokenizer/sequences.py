@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
@@ -37,7 +37,7 @@ from cpbpe.reference.encoding import BYTE_PIECES, MERGEABLE
 from cpbpe.text.split_probes import is_probed
 from cpbpe.text.unicode_forms import is_stable, known_ranges, normal_form
 from cpbpe.text.utf8 import is_valid_utf8, valid_character, valid_text
-from cpbpe.tokenizer.cuts import DEAD, cuts_of
+from cpbpe.tokenizer.cuts import DEAD, Begun, Keys, Ordered, cuts_of
 from cpbpe.tokenizer.neighbours import Bools, Neighbours, Places
 
 NO_WAY_OUT = "tok.is_canonical(ids) works with every model"
@@ -136,68 +136,6 @@ def _refused(why: str) -> ModelError:
     return ModelError(f"which ids can follow others is not known for this model: {why}; {NO_WAY_OUT}")
 
 
-class _Keys:
-    """Texts that are found in a text before anything merges, so that no other symbols can spell one."""
-
-    def __init__(self, tokens: Collection[str], pieces: Collection[str] = ()):
-        """`tokens` are found everywhere; `pieces`, the user-defined ones, not within each other."""
-        self._keys = sorted({*tokens, *pieces})
-        self._is_key = frozenset(self._keys)
-        self._tokens = _beginnings(tokens)
-        self._pieces = _beginnings(pieces)
-        self._pattern = _any_of(self._keys)
-        self._token = _any_of(tokens)
-
-    def are_in(self, text: str, is_piece: bool = False) -> bool:
-        """Whether a symbol has one inside."""
-        return (self._token if is_piece else self._pattern).search(text) is not None
-
-    def begun(self, before: frozenset[str], text: str, is_piece: bool = False) -> frozenset[str] | None:
-        """The beginnings of keys at the end of a text after one more symbol; None if it completes one.
-
-        `before`: those at the end of the text before. The symbol itself has no key inside.
-        """
-        if not self._keys:
-            return before
-        places = range(len(text))
-        found = {text[at:] for at in places if text[at:] in self._tokens}
-        found |= {text[at:] for at in places[: 1 if is_piece else None] if text[at:] in self._pieces}
-        for begin in before:
-            whole = begin + text
-            if any(whole[:end] in self._is_key for end in range(len(begin) + 1, len(whole) + 1)):
-                return None
-            if whole in self._tokens or whole in self._pieces:
-                found.add(whole)
-        return frozenset(found)
-
-    def rests(self, begun: frozenset[str]) -> set[str]:
-        """What would complete a key."""
-        return {key[len(begin) :] for begin in begun for key in self._keys if key.startswith(begin)} - {""}
-
-
-def _beginnings(texts: Iterable[str]) -> set[str]:
-    """What texts begin with, shorter than they are."""
-    return {text[:end] for text in texts for end in range(1, len(text))}
-
-
-def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, texts)) or r"(?!)")
-
-
-class _Ordered:
-    """Texts in their order, to find those with some beginning. Each has a number."""
-
-    def __init__(self, texts: Iterable[tuple[str, int]]):
-        rows = sorted(texts)
-        self._texts = [text for text, _ in rows]
-        self._numbers = np.array([number for _, number in rows], np.int64)
-
-    def beginning_with(self, begin: str) -> Places:
-        """The numbers of those that begin like this."""
-        low = bisect_left(self._texts, begin)
-        return self._numbers[low : bisect_left(self._texts, begin + "\U0010ffff", low)]
-
-
 # --- Models whose symbols begin as characters -----------------------------------------------------
 
 
@@ -210,15 +148,16 @@ class _Spelled(NamedTuple):
     """The ids of this symbol that have not come yet."""
     part: bytes
     """The first bytes of a character that is no symbol."""
-    begun: frozenset[str]
+    begun: Begun
     """The beginnings of keys that the text ends with."""
     edge: int
     """What the text ends with: one of the values below."""
 
 
 _BARE, _NOTHING, _BLOCKED, _PREFIX, _INSIDE, _SPACE_LEFT, _NEVER = range(7)
-"""There is no text; no text, and a dummy prefix must come; no text, and none may come; only that prefix; text
-that may end; text and a space, after which it may not end; what no text is normalized to."""
+"""There is no text; no text, and a dummy prefix must come; no text, and what comes must not get one, because
+decoding would keep it; only that prefix; text that may end; text and a space, after which it may not end;
+what no text is normalized to."""
 _ENDS = (_BARE, _NOTHING, _BLOCKED, _INSIDE)
 
 
@@ -234,6 +173,10 @@ class OfCharacters(Sequences):
             raise _refused("it does not write a space as ▁, or puts the dummy prefix at the end")
         if not all(map(is_valid_utf8, in_text)):
             raise _refused("it has pieces that are not UTF-8")
+        if rules.remove_extra_whitespaces and any(
+            b"  " in text and kind == PieceType.USER_DEFINED for text, kind in kinds.items()
+        ):
+            raise _refused("it removes spaces, but not in its user-defined pieces")
         self._spec = spec
         self.size = len(spec.pieces)
         # 1. The symbols: those that merge, then user-defined pieces. (Of these, the longest of the first 64
@@ -244,7 +187,7 @@ class OfCharacters(Sequences):
             for text in marked
             if sum(text[:end] in marked for end in range(1, len(text) + 1)) <= MAX_USER_DEFINED_MATCHES
         }
-        self._keys = _Keys(tokens, found)
+        self._keys = Keys(tokens, found)
         letters = {*b"".join(in_text).decode()}.union(*tokens)
         ranks = Merging(spec).ranks.items()
         self._beside = Neighbours(
@@ -276,7 +219,6 @@ class OfCharacters(Sequences):
         self._taken = Counter(letter[:end] for letter in others for end in range(1, len(letter) + 1))
         self._leads: Bools = np.zeros(self.size, np.bool_)
         self._leads[[id for id, byte in self._bytes.items() if self._has_others(bytes([byte]))]] = True
-        self._by_text = _Ordered((text, place) for place, text in enumerate(self._texts))
         shapes: dict[str, int] = {}
         rest = re.compile(f"[^{_SPACE}]+")
         self._shape_of = np.array(
@@ -288,26 +230,33 @@ class OfCharacters(Sequences):
 
     # --- Tables -------------------------------------------------------------------------------------
 
+    @kept
+    def _by_text(self) -> Ordered:
+        """The symbols in their order."""
+        return Ordered((text, place) for place, text in enumerate(self._texts))
+
     def _check_unknown(self, known: set[str]) -> None:
         """Refuse a model in which what the unknown id decodes to may be encoded to that id.
 
         It is not if it has a character that is a piece. A canonical sequence stands for as many of these
         characters as it decodes to, and an unknown id stands for none.
         """
-        spec = self._spec
+        spec, rules = self._spec, self._spec.normalizer
         surface = spec.unk_surface.decode(errors="replace").replace(" ", _SPACE)
-        if spec.normalizer.remove_extra_whitespaces:
-            surface = surface.replace(_SPACE, "")
-        if not spec.byte_fallback and spec.unknown_id is not None and surface and known.isdisjoint(surface):
+        letters = surface.replace(_SPACE, "")
+        # (One space is too few if decoding may drop one and encoding then puts none in front.)
+        spaces = 0 if rules.remove_extra_whitespaces else surface.count(_SPACE)
+        is_rare = known.isdisjoint(letters) and spaces <= (not rules.prefix_before_space)
+        if not spec.byte_fallback and spec.unknown_id is not None and letters and is_rare:
             raise _refused(f"its unknown id decodes to {surface!r}, which may be encoded to that id again")
 
     def _expanded(self, text: str, depth: int) -> tuple[int, ...]:
         """The ids that a symbol becomes; none if one of them is the unknown id."""
         id = self._spec.ids.get(text.encode(), _NONE)
         kind = self._spec.pieces.types[id] if id != _NONE else None
-        parts = self._beside.parts(text)
         if kind in _KNOWN or (kind is not None and depth > MAX_SPLIT_DEPTH):
             return (id,)
+        parts = self._beside.parts(text)
         if parts is not None:
             left, right = (self._expanded(part, depth + 1) for part in parts)
             return (*left, *right) if left and right else ()
@@ -352,8 +301,10 @@ class OfCharacters(Sequences):
                 edge = _PREFIX if is_space else _NEVER
             elif edge == _PREFIX:
                 edge = _NEVER if is_space and (squeezes or not rules.prefix_before_space) else _INSIDE
-            elif edge in (_BLOCKED, _NEVER):
-                edge = _NEVER
+            elif edge == _BLOCKED:
+                edge = _INSIDE if is_space and not rules.prefix_before_space else _NEVER
+            elif edge == _NEVER:
+                break
             elif is_space and squeezes:
                 edge = _SPACE_LEFT if edge == _INSIDE else _NEVER
             else:
@@ -422,10 +373,15 @@ class _Cut(NamedTuple):
     """Its class. At the beginning of a text, whether a dummy prefix must come."""
     chunk: str
     """The chunk so far, if it is the beginning of a piece that is only taken whole; "" otherwise."""
-    begun: frozenset[str]
+    begun: Begun
     """The beginnings of keys that the text ends with."""
     tail: str
     """The last characters, with which a Unicode normal form may join what follows."""
+
+
+def _columns(rows: list[tuple[int, int]]) -> Places:
+    """Pairs of numbers as two columns."""
+    return np.array(rows, np.int64).reshape(-1, 2).T
 
 
 class _Piece(NamedTuple):
@@ -449,7 +405,7 @@ class OfBytes(Sequences):
         if spec.splitter is not None and (spec.splitter.then or not is_probed(spec.splitter.pattern)):
             raise _refused("it does not cut text by one of the published patterns")
         self._form = rules.unicode_form
-        self._keys = _Keys(tokens)
+        self._keys = Keys(tokens)
         self.size = len(types)
         # 1. The symbols; and the pieces that no merges make, which are taken only as whole chunks.
         every = enumerate(zip(spec.pieces.texts, types, strict=True))
@@ -466,10 +422,10 @@ class OfBytes(Sequences):
         self._beginnings = {text[:end] for text in self._whole for end in range(1, len(text) + 1)}
         self._texts = {id: text for text, id in self._ids.items() if text in places or text in self._whole}
         self._places = np.full(self.size, _NONE)
+        self._places[[*self._texts]] = [places.get(text, _NONE) for text in self._texts.values()]
         self._may_be_first: Bools = np.zeros(self.size, np.bool_)
-        for id, text in self._texts.items():
-            self._places[id] = places.get(text, _NONE)
-            self._may_be_first[id] = text.startswith(" ") and not rules.prefix_before_space
+        if not rules.prefix_before_space:
+            self._may_be_first[[id for id, text in self._texts.items() if text.startswith(" ")]] = True
         # 2. The steps of the pattern. Without one, a text is one chunk. The last state leads nowhere.
         cuts = None if spec.splitter is None else cuts_of(spec.splitter.pattern)
         steps, accepts = (
@@ -483,32 +439,37 @@ class OfBytes(Sequences):
             form: Any = self._form
             changed = [code for code in known if not unicodedata.is_normalized(form, chr(code))]
             self._classes[changed] = _NO_CLASS
+        self._of_ascii = self._classes[:256].tobytes()
         self._dead = len(steps)
         self._accepts: Bools = np.array([*accepts, False])
         table = np.array([*steps, [(DEAD, DEAD)] * len(steps[0])])
         self._steps: Places = np.where(table == DEAD, self._dead, table)
         # 3. The pieces in their parts, and the paths: from each state, without a cut and with one in front.
-        self._paths: dict[bytes, Places] = {}
+        start = np.repeat(np.arange(self._dead + 1)[:, None], 2, axis=1)
+        self._paths: dict[bytes, Places] = {b"": start}
         self._kinds: dict[bytes, list[int]] = {}
         self._parts = {id: parts for id, text in self._texts.items() if (parts := self._parted(text))}
         self._by_front: dict[bytes, list[int]] = {}
         self._is_first: Bools = np.ones(self.size, np.bool_)
         """Whether each piece begins where a character begins."""
-        for id in sorted(self._parts, key=lambda id: len(self._texts[id])):
-            if self._parts[id].front:
-                self._is_first[id] = False
-                self._by_front.setdefault(self._parts[id].front, []).append(id)
+        inner = [id for id, parts in self._parts.items() if parts.front]
+        self._is_first[inner] = False
+        for id in sorted(inner, key=lambda id: len(self._texts[id])):
+            self._by_front.setdefault(self._parts[id].front, []).append(id)
         self._moved: dict[tuple[int, int], tuple[Bools, list[int]]] = {}
         self._doubtful: dict[str, list[int]] = {}
         self._completed: dict[tuple[int, bytes, int], bool | None] = {}
         self._joined_with: dict[str, list[int]] = {}
-        self._by_text = _Ordered((text, id) for id, text in self._texts.items())
 
     # --- Tables -------------------------------------------------------------------------------------
 
     def _parted(self, text: str) -> _Piece | None:
-        """A piece in its parts; None if no UTF-8 has these bytes."""
+        """A piece in its parts; None if no text that encoding sees has these bytes, or a key is in it."""
+        if self._keys.are_in(text):
+            return None
         data = text.encode("latin-1")
+        if text.isascii():
+            return _Piece(b"", data.translate(self._of_ascii), b"", text)
         begin, end = 0, len(data) - open_bytes(data)
         while begin < end and data[begin] & 0xC0 == 0x80:
             begin += 1
@@ -516,13 +477,15 @@ class OfBytes(Sequences):
         if begin > 3 or middle is None or (back and not self._kinds_of(back)):
             return None
         path = bytes(map(self._classes.item, map(ord, middle)))
-        if self._keys.are_in(text) or _NO_CLASS in path or not self._is_in_form(middle):
+        if _NO_CLASS in path or not self._is_in_form(middle):
             return None
         return _Piece(data[:begin], path, back, middle)
 
     def _is_in_form(self, text: str) -> bool:
         """Whether a text is in the normal form of the model."""
-        return not self._form or "".join(placed.character for placed in normal_form(self._form, text)) == text
+        if not self._form or all(is_stable(self._form, letter) for letter in text):
+            return True
+        return "".join(placed.character for placed in normal_form(self._form, text)) == text
 
     def _tail(self, text: str) -> str:
         """The end of a text that what follows may join."""
@@ -558,14 +521,15 @@ class OfBytes(Sequences):
     def _path(self, path: bytes) -> Places:
         """The states after a path, by the state before it: without a cut, and with one, in front of it."""
         found = self._paths.get(path)
-        if found is None:
-            if not path:
-                found = np.repeat(np.arange(self._dead + 1)[:, None], 2, axis=1)
-            elif len(path) > 1:
-                found = self._steps[self._path(path[:-1]), path[-1], 0]
-            else:
-                found = self._steps[:, path[0]]
-            self._paths[path] = found
+        if found is not None:
+            return found
+        known = len(path) - 1
+        while path[:known] not in self._paths:
+            known -= 1
+        found = self._paths[path[:known]]
+        for at in range(known, len(path)):
+            found = self._steps[found, path[at], 0] if at else self._steps[:, path[0]]
+            self._paths[path[: at + 1]] = found
         return found
 
     def _kinds_of(self, part: bytes) -> list[int]:
@@ -624,13 +588,19 @@ class OfBytes(Sequences):
         return found
 
     @kept
-    def _rows(self) -> tuple[Places, Places, list[tuple[int, int, list[int]]]]:
-        """Where all paths lead, the path of each piece that ends with a character, and for each other one and
-        each class that the character at its end may have its id, its path, and paths to where a text may end.
+    def _by_text(self) -> Ordered:
+        """The pieces in their order."""
+        return Ordered((text, id) for id, text in self._texts.items())
+
+    @kept
+    def _rows(self) -> tuple[NDArray[np.int16], Places, Places, Places]:
+        """Where all paths lead, and the path of each piece that ends with a character. Of each other one, for
+        each class that the character at its end may have, the id and the path; and its id and the paths to
+        where a text may end.
         """
         numbers: dict[bytes, int] = {}
         path_of = np.full(self.size, _NONE)
-        open_ended = []
+        open_ended, ended = [], []
         for id, (front, path, back, middle) in self._parts.items():
             if not back and not (front and self._form and middle and not is_stable(self._form, middle[0])):
                 path_of[id] = numbers.setdefault(path, len(numbers))
@@ -638,25 +608,22 @@ class OfBytes(Sequences):
                 text, whole = self._texts[id], path + bytes([kind])
                 ends = self._endings(text, text, back, kind)
                 if ends or any(True for _ in self._completing(text, back, kind)):
-                    paths = [
-                        numbers.setdefault(path, len(numbers))
-                        for path in (whole, *(whole + end for end in ends))
-                    ]
-                    open_ended.append((id, paths[0], paths[1:]))
+                    open_ended.append((id, numbers.setdefault(whole, len(numbers))))
+                    ended += [(id, numbers.setdefault(whole + end, len(numbers))) for end in ends]
         nowhere = np.full((self._dead + 1, 2), self._dead)
-        return np.array([*map(self._path, numbers), nowhere], np.int16), path_of, open_ended
+        table = np.array([*map(self._path, numbers), nowhere], np.int16)
+        return table, path_of, _columns(open_ended), _columns(ended)
 
     def _moves(self, state: int, cut: int) -> tuple[Bools, list[int]]:
         """The pieces after which a text may end, and others that may come, without a cut or with one."""
         found = self._moved.get((state, cut))
         if found is None:
-            table, path_of, open_ended = self._rows
+            table, path_of, (open_ended, paths), (ended, ends) = self._rows
             after = table[:, state, cut]
             sure = self._accepts[after][path_of] & self._is_first
-            others = (after != self._dead)[path_of] & self._is_first & ~sure
-            for id, path, ends in open_ended:
-                sure[id] |= any(self._accepts[after[end]] for end in ends)
-                others[id] |= after[path] != self._dead
+            others = (after != self._dead)[path_of] & self._is_first
+            sure[ended[self._accepts[after[ends]]]] = True
+            others[open_ended[after[paths] != self._dead]] = True
             found = self._moved[state, cut] = sure, np.flatnonzero(others & ~sure).tolist()
         return found
 
@@ -710,7 +677,7 @@ class OfBytes(Sequences):
 
     def _within_character(self, one: _Cut) -> tuple[Bools, list[int]]:
         """The pieces that complete a character, like `_moves`."""
-        table, path_of, _ = self._rows
+        table, path_of, *_ = self._rows
         ends = self._accepts[table[:, one.state, 0]]
         sure: Bools = np.zeros(self.size, np.bool_)
         others: list[int] = []

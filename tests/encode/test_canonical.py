@@ -27,6 +27,7 @@ WITH_PREFIX = replace(AS_IT_IS, add_dummy_prefix=True)
 SQUEEZED = replace(AS_IT_IS, remove_extra_whitespaces=True)
 BOTH = replace(SQUEEZED, add_dummy_prefix=True)
 UNLESS_SPACE = replace(WITH_PREFIX, prefix_before_space=False)
+BARE_UNLESS_SPACE = replace(AS_IT_IS, prefix_before_space=False)
 OF_BYTES = replace(AS_IT_IS, escape_whitespaces=False)
 TEXTS = ["ab", "bc", "abc", "▁a", "▁▁", "c▁", "bcab", "a", "b", "c", "▁"]
 
@@ -101,6 +102,7 @@ MODELS: dict[str, tuple[cpbpe.ModelSpec, list[str]]] = {
     ),
     "bytes-prefix": (of_characters(rules=WITH_PREFIX), ["<0xC3>", "<0xA9>", "<0x41>", "<0xFF>"]),
     "unless-space": (of_characters(rules=UNLESS_SPACE), ["<0x41>"]),
+    "bare-unless-space": (of_characters(rules=BARE_UNLESS_SPACE, bytes_too=False), []),
     "squeezed": (of_characters(rules=SQUEEZED), ["<0x41>", "<0x20>"]),
     "squeezed-prefix": (of_characters(rules=BOTH), ["<0x41>"]),
     "ties": (of_characters(scores=lambda place: -float(place // 3)), []),
@@ -145,6 +147,11 @@ MODELS: dict[str, tuple[cpbpe.ModelSpec, list[str]]] = {
         ),
         [],
     ),
+    "searched-user-defined": (
+        with_tokens(of_characters(["a", "aa", "▁", "b", "c"], USER_DEFINED=["a", "aa"]), "ab", "aac"),
+        [],
+    ),
+    "last-character": (of_characters(["ab", "a", "b\U0010ffff", "b", "▁"], USER_DEFINED=["ab"]), []),
     "bytes-of-prefix": (
         of_bytes(WORDS, "gpt2", rules=replace(OF_BYTES, add_dummy_prefix=True, prefix_before_space=False)),
         list("ins "),
@@ -237,7 +244,16 @@ def test_all_sequences(name: str) -> None:
     "options", [{"prefix_space": True}, {"prefix_space": False}, {"prefix_after_special": False}]
 )
 @pytest.mark.parametrize(
-    "name", ["plain", "prefix", "unless-space", "squeezed", "squeezed-prefix", "bytes-of-prefix"]
+    "name",
+    [
+        "plain",
+        "prefix",
+        "unless-space",
+        "bare-unless-space",
+        "squeezed",
+        "squeezed-prefix",
+        "bytes-of-prefix",
+    ],
 )
 def test_prefixes(name: str, options: dict[str, Any]) -> None:
     """The dummy prefix, where options change it. (A text also begins after the special id.)"""
@@ -332,12 +348,14 @@ def test_neighbours() -> None:
         rank, beside = by_text(ranks), Neighbours(ranks, "abc")
         for left in beside.texts:
             row = [merged(left + right, rank) == [left, right] for right in beside.texts]
+            stable = [beside.is_stable(left, right) for right in beside.texts]
+            assert stable == row, (ranks, left)
             assert beside.after(left).tolist() == row, (ranks, left)
-            assert [beside.is_stable(left, right) for right in beside.texts] == row
+            assert [beside.is_stable(left, right) for right in beside.texts] == row  # (now it is known)
         for _ in range(30):
             symbols = random.Random(seed).choices(beside.texts, k=3)
-            stable = all(beside.is_stable(left, right) for left, right in pairwise(symbols))
-            assert stable == (merged("".join(symbols), rank) == symbols)
+            is_stable = all(beside.is_stable(left, right) for left, right in pairwise(symbols))
+            assert is_stable == (merged("".join(symbols), rank) == symbols)
 
 
 @pytest.mark.parametrize("name", tiers.some(PATTERNS, ["gpt2", "llama3"]))
@@ -461,3 +479,20 @@ def test_refused_models() -> None:
     own = replace(MODELS["gpt2"][0], splitter=SplitSpec(r"\w+"))
     with pytest.raises(cpbpe.ModelError, match="published patterns"):
         cpbpe.Tokenizer.from_spec(own).canonical_next([])
+
+
+def test_refused_pieces() -> None:
+    """An unknown id whose space takes the place of a dropped one; spaces that a user-defined piece keeps."""
+    unknown = replace(of_characters(rules=UNLESS_SPACE, bytes_too=False), unk_surface=" ⁇".encode())
+    assert cpbpe.Tokenizer.from_spec(unknown).is_canonical([TEXTS.index("▁▁") + 2, 0])
+    spaces = of_characters([*TEXTS, "a  b"], rules=SQUEEZED, USER_DEFINED=["a  b"])
+    tok = cpbpe.Tokenizer.from_spec(spaces)
+    assert tok.decode(tok.encode("a  b")) == "a  b"
+    for spec, why in ((unknown, "unknown id"), (spaces, "user-defined")):
+        with pytest.raises(cpbpe.ModelError, match=why):
+            cpbpe.Tokenizer.from_spec(spec).canonical_next([])
+
+
+def test_a_long_piece() -> None:
+    spec = of_bytes([b"a" * 1500], "llama3", True)
+    assert cpbpe.Tokenizer.from_spec(spec).canonical_next([])[256]
