@@ -138,12 +138,12 @@ def pack_source(
         raise TypeError(
             f"pack() takes a Tokenizer first, not {type(tokenizer).__name__}; cpbpe.load(path) gives one"
         )
-    given: Any = options
-    how: dict[str, Any] = {name: given.get(name, option.default) for name, option in PACK.items()}
+    asked: Any = options
+    how: dict[str, Any] = {name: asked.get(name, option.default) for name, option in PACK.items()}
     if not isinstance(how["to"], str) or how["to"] not in FORMATS:
         raise ValueError(f"{named('to')} must be one of {', '.join(FORMATS)}, not {how['to']!r}")
     place, kind = Place(out), FORMATS[how["to"]]
-    encoding = _checked_options(tokenizer, {name: given[name] for name in given if name not in PACK})
+    encoding = _checked_options(tokenizer, {name: asked[name] for name in asked if name not in PACK})
     size = checked_shard_size(kind.usual_size if how["shard_size"] is None else how["shard_size"])
     dtype = _dtype(kind, how["dtype"], tokenizer.vocab_size)
     item_bytes = np.dtype(dtype).itemsize
