@@ -28,7 +28,7 @@ from cpbpe.engine.choice import load_engine
 from cpbpe.engine.protocol import Engine
 from cpbpe.version import __version__
 from tests.conftest import ENGINES
-from tests.support import processes, tiers, wheels, zoo
+from tests.support import processes, wheels, zoo
 from tests.support.budget import MUCH
 from tests.support.node import CORE
 
@@ -61,7 +61,11 @@ def _skip_without_wasm(name: str) -> None:
         pytest.skip("there is no engine.wasm, which .ci/wasm makes")
 
 
-@pytest.mark.parametrize("engine", ENGINES if MUCH else ENGINES[:1], indirect=True)  # (pages: on both)
+usual_engine = pytest.mark.parametrize("engine", ENGINES if MUCH else ENGINES[:1], indirect=True)
+"""Other tests compare the engines. Examples are the same on both, and take minutes on the slow one."""
+
+
+@usual_engine
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
@@ -79,8 +83,8 @@ def _other_vocabularies(folder: Path) -> None:
     (folder / "cl100k_base.tiktoken").write_bytes(wheels.content("cl100k"))
 
 
+@usual_engine
 @pytest.mark.usefixtures("_folder")
-@pytest.mark.parametrize("engine", ENGINES[:1], indirect=True)
 def test_pictures_of_the_course(tmp_path: Path) -> None:
     """They are what docs/learn/pictures.py draws, and each chapter shows its own."""
     _other_vocabularies(tmp_path)
@@ -105,7 +109,7 @@ def test_pictures_of_the_course(tmp_path: Path) -> None:
     assert at_rest == course["drawn"](re.findall("<title>(.*)</title>", at_rest)[0], rows)
 
 
-@tiers.slow_reference
+@usual_engine
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
 def test_pages(page: Path, tmp_path: Path) -> None:
@@ -132,7 +136,7 @@ CONSOLES = [page for page in DOCS if sessions(page)]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-@tiers.slow_reference
+@usual_engine
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.stem)
 def test_consoles(page: Path) -> None:

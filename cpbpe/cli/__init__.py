@@ -76,8 +76,8 @@ _MEANT = {
 _OVERVIEW = """\
 usage: cpbpe COMMAND [options]
 
-Tokenizers as Llama and Mistral use them, SentencePiece BPE models: training
-them, and encoding and decoding with them.
+Tokenizers as Llama, Mistral and GPT use them, of SentencePiece and byte-level
+BPE models: training them, and encoding and decoding with them.
 
 commands:
 {commands}
