@@ -49,7 +49,7 @@ except ImportError as error:
 SECONDS = 10.0
 """A template may take this long."""
 MOST = 1 << 20
-"""A template may write this many characters, and `TIMES` times as many as it is given."""
+"""A template may write this many characters, plus `TIMES` times the number that it is given."""
 TIMES = 16
 ALL_TIMES = 64
 """All texts that it joins on the way may have this many times as many."""

@@ -499,6 +499,7 @@ PRACTICES = (
         "a big-endian machine",
         lambda record: record["kind"] == "machine" and bool(_BIG.match(record["target"])),
         ("s390x, powerpc, powerpc64", "mips64", "mips64", "s390x", "–"),
+        "s390x (the core's tests) in CI",
     ),
     Practice(
         "other processors than x86-64",
@@ -510,7 +511,7 @@ PRACTICES = (
             "ppc64le, riscv64, loongarch64",
             "–",
         ),
-        "aarch64 (macOS) in CI",
+        "aarch64 (macOS); the core's tests on i686, aarch64 and s390x in CI",
     ),
     Practice(
         "systems",
