@@ -169,7 +169,8 @@ class Backend:
         ours.encode_special_tokens = skips
         self._settings = settings
 
-    # In the copy of a fast tokenizer, `theirs` is the same object as its own. It takes no methods along.
+    # When a fast tokenizer is copied or pickled, so are its `tokenizers.Tokenizer` and this object. Both copies
+    # share the copied `theirs`, which has its original methods again, so these must be replaced anew.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _attached, (self._theirs, self._refusal)

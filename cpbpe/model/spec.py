@@ -184,8 +184,8 @@ class Carried:
     """
 
     options: Mapping[str, bool] = field(default_factory=dict)
-    """The encoding options that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`; and
-    KEEPS_SPACE, which follows from its format."""
+    """The encoding options that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`. Also
+    KEEPS_SPACE, which is about decoding, and follows from the format of the file."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """The tokens of those roles ("bos", "eos", "pad", "mask", "eot", ...) for which the file names one."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)

@@ -266,7 +266,7 @@ class ReferenceEngine:
         # not cut then if the model has UNUSED pieces.)
         cuts = dropout is None or not self._unused
         chunk: list[bytes] = []
-        begin = 0
+        begin = 0  # how many symbols come before the chunk
         for symbol in self.symbols(text)[0]:
             if chunk and cuts and self._is_cut(chunk[-1], symbol):
                 yield from self._segment_chunk(chunk, begin, dropout)
@@ -276,7 +276,10 @@ class ReferenceEngine:
         yield from self._segment_chunk(chunk, begin, dropout)
 
     def _is_cut(self, left: bytes, right: bytes) -> bool:
-        """Whether no merge can ever join these two first symbols: no piece holds them side by side."""
+        """Whether no merge can ever join two of the symbols that a text starts as.
+
+        None can if no piece holds them side by side.
+        """
         if self._joinable is None:
             return False
         return Frozen in (type(left), type(right)) or left + right not in self._joinable
@@ -357,8 +360,8 @@ class ReferenceEngine:
         """Merge neighbours until no pair is a piece: highest score first, then leftmost.
 
         With `dropout`, each pair is skipped for good with the given probability when its turn comes, so that
-        a text has many segmentations (BPE-dropout). Which pairs are skipped depends on `begin`, the position
-        of the chunk.
+        a text has many segmentations (BPE-dropout). Which pairs are skipped depends on `begin`, the place of
+        the chunk in the text. (Here places are counted in the symbols that the text starts as, not in bytes.)
         """
         splits: Splits = {}
 

@@ -23,7 +23,7 @@ def merge(
 
     `joined` returns the rank of what two symbols become, and that symbol, or None. Where pieces have scores
     or ranks, it looks up the joined text. Other libraries (minbpe, GPT-2's own code, Hugging Face's
-    tokenizers) have a list of pairs; `recover_merges` explains when the result is the same.
+    tokenizers) have a list of pairs; `cpbpe/model/pair_ranks.py` proves when the result is the same.
 
     A symbol is identified by its place in the list. Pairs that a merge has made invalid stay in the heap.
     They are recognized when their turn comes, because one of the two symbols has changed or is gone.
@@ -88,8 +88,8 @@ def mixed(number: int) -> int:
 def chance(mixed_seed: int, left: int, right: int, end: int) -> float:
     """The random number, from 0 to 1 (exclusive), that decides whether one merge is skipped.
 
-    `left` is where the left symbol begins; the right one is from `right` to `end`. The numbers of two merges
-    that differ in one of these are independent.
+    `left` is where the left symbol begins; the right one is from `right` to `end`. (All three count the
+    symbols that the text starts as.) The numbers of two merges that differ in one of these are independent.
 
     >>> 0 <= chance(mixed(7), 0, 1, 2) < 1
     True

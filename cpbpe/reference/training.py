@@ -175,7 +175,7 @@ class WordCounter:
     def add_block(self, data: bytes, threads: int = 1) -> None:
         r"""Count the lines of a part of a file, split at \n only. Lines are whole; the last may lack its \n.
 
-        In byte-level training each line keeps its newline.
+        In byte-level training each line keeps its newline; elsewhere only with `CountSpec.keep_newlines`.
         """
         raise NotImplementedError
 
@@ -535,7 +535,8 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     counted = [(word.decode(), count) for word, count in unpack(words)]
     check_size(words)
 
-    # 2. Count the characters and accept some. (An older model has done so already.)
+    # 2. Count the characters and accept some. (If learning goes on from an older model, which is what
+    #    `spec.begun` is for, that has been done: the words already consist of its symbols.)
     characters: Multiset[str] = Multiset()
     for done, (word, count) in enumerate(counted if spec.begun is None else ()):
         report("characters", done, len(counted))

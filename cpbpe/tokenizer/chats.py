@@ -164,6 +164,8 @@ def apply_chat_template(
     tokens = list(_tokens(encoder, row, special))
     spaceless = {token.taken: token.own for token in tokens}
     at = character_positions(text.encode())
+    # (An empty span, that of a dummy prefix or of the first bytes of a character, counts as one character. A
+    # token that takes the spaces beside it stands for itself only.)
     spans = np.array(
         [spaceless.get((at[b], at[e]), (at[b], max(at[e], at[b] + 1))) for b, e in places], np.int64
     ).reshape(-1, 2)
@@ -310,6 +312,7 @@ def _tokens(encoder: SpecialEncoder, row: Row, special: frozenset[int]) -> Itera
 
 def _row(encoder: SpecialEncoder, text: str, origins: str, special: frozenset[int]) -> Row:
     """The text in segments, and between them the special tokens that the template wrote."""
+    # For each character the first letter of its kind: "w" (written), "s" (said) or "u" (unknown).
     kinds = "".join(origin.kind[0] * (end - begin) for begin, end, origin in _stretches(origins))
     covered = text
     while True:

@@ -12,6 +12,8 @@ Nobody has written these automata down. They are found by asking the pattern its
   places are assumed to be cuts.
 - Two such parts are one state if the assumptions come true with the same texts after them, and if they are
   then cut in the same way. The short texts that `split_probes.py` lists, and a few more, stand for all texts.
+  (So nothing is ever taken off the front of a text: what is before a certain cut makes no difference, and the
+  texts with and without it are one state.)
 
 This holds for the published patterns, whose lookahead is known. (The tests go through all texts of a few
 classes, and compare.)
@@ -112,6 +114,7 @@ class Cuts:
         """For each state whether the text can end there."""
         self.steps: list[list[tuple[int, int]]] = []
         """For each state and class, the next state: without a cut in front of the character, and with one."""
+        # (Its futures are made up. Others have one for each probe, so no other state is the same.)
         self._state(((0,),), _Assumed("", ()))
         at = 0
         while at < len(self._states):
@@ -152,7 +155,11 @@ class Cuts:
         return without if at else DEAD, with_cut
 
     def _state(self, futures: tuple[tuple[int, ...] | None, ...], assumed: _Assumed) -> int:
-        """The number of a state; DEAD if nothing that follows makes the assumptions true."""
+        """The number of a state; DEAD if nothing that follows makes the assumptions true.
+
+        `futures`: for each probe, where the text after the state is cut if the probe follows; None if the
+        assumptions are then false. The first probe is empty, so its future says whether the text can end.
+        """
         if not any(futures):
             return DEAD
         if futures not in self._known:

@@ -6,10 +6,10 @@ templates do with strings (cutting, joining, trimming, replacing) works as befor
 origin of every character. Marks inside the text would not do: a template may ask for the first characters of
 a message, trim it, or split it, and would meet the marks.
 
-What is not written here loses the origins: the result is an ordinary `str`, all of whose characters are
-`UNKNOWN`. So what is missing here makes an origin unknown, and no more. Only a mistake in what is here could
-make what somebody has said into something that the template has written. The tests compare it with lists of
-characters, and run random expressions in which every character shows who has said it.
+A method of `str` that `Marked` does not override loses the origins: its result is an ordinary `str`, all of
+whose characters are `UNKNOWN`. So a missing method makes an origin unknown, and no more. Only a mistake in
+this file could make what somebody has said into what the template has written. The tests compare it with
+lists of characters, and run random expressions in which every character shows who has said it.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Marked(str):
         return made
 
     def cuts(self, spans: Iterable[tuple[int, int]]) -> Iterator[Marked]:
-        """The characters from one place to another, again and again; all places must be in order.
+        """Yield the characters of each span. No span may begin before the end of the one before it.
 
-        This looks at each run once, since there can be as many of them as of spans.
+        Each run is looked at once, not once for each span, because there can be as many runs as spans.
         """
         number, at = 0, 0  # the first run that goes beyond `begin`, and where it begins
         for begin, end in spans:
@@ -87,9 +87,9 @@ class Marked(str):
         return next(self.cuts([(begin, end)]))
 
     def parts(self, found: Iterable[str], gap: int | None) -> list[Marked]:
-        """The parts that a method of `str` has found, in order, with as many characters between them.
+        """The parts that a method of `str` has found, in order, with `gap` characters between two of them.
 
-        None: with whitespace between them, of any width.
+        None: between them is whitespace, of any width.
         """
         spans, at = [], 0
         for part in found:
@@ -229,8 +229,8 @@ def spread(separator: str, parts: Iterable[str]) -> Marked:
 def derived(text: str, sources: Iterable[str]) -> Marked:
     """A text that was made from others, of which each character may have become anything.
 
-    What was made from the template alone is the template's; what was made from one origin has that. Otherwise
-    nobody knows, except perhaps whose message it was.
+    If all characters of the others have one origin, the new text has it; if there are none, it is the
+    template's. Otherwise nobody knows, except perhaps whose message it was.
     """
     origins = {run.origin for source in sources for run in runs_of(source) if run.size}
     if len(origins) > 1:

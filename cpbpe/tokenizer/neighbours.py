@@ -15,13 +15,14 @@ To know all y that are not stable beside x, look at what merges across the borde
   of x (x, the right part of x, the right part of that, ...), and whose right part is a beginning of y (y,
   the left part of y, ...).
 - Suppose that no piece has a better rank than one of its parts. Then merges happen in the order of their
-  ranks. An end of x is there until the merge that takes it up, which makes the next longer end, and so is a
-  beginning of y. So w is made if its rank comes before that of both of these merges. Among equals, the merges
-  within x come first, then w, then those within y.
+  ranks. An end of x is there until some merge takes it up, which makes the next longer end of x. In the same
+  way, a beginning of y is there until the next longer one is made. So w is made if its rank comes before that
+  of both of these merges. Among equals, the merges within x come first, then w, then those within y.
 - Let y's left part be the parent of y. That makes a tree, in which the y that begin with some symbol r are
-  the subtree of r. Put the children of each symbol in the order of their ranks, the last first, and the
-  symbols in preorder. Then the y in which r is there when w would be made are one interval, from r to the
-  end of the last child that comes after w. It depends on w alone.
+  the subtree of r. Put the children of each symbol in the order of their ranks, the last merge first, and the
+  symbols in preorder. Let r be the right part of w. The y in which r is still there when w would be made are
+  r itself and the subtrees of those of its children that are made after w. These children come first, so
+  the y are one interval, which begins at r. It depends on w alone.
 
 So the y that are not stable beside x are the union of a few intervals for each end of x.
 
@@ -118,6 +119,7 @@ class Neighbours:
         self._rows_of_odd: dict[int, list[int]] = {}
         for number in np.flatnonzero(odd[rows]).tolist():
             self._rows_of_odd.setdefault(int(group[number]), []).append(number)
+        # What `after` has found. Results that took long are kept apart, so that others do not push them out.
         self._known: Kept[str, Bools] = Kept()
         self._slow: Kept[str, Bools] = Kept()
 
@@ -131,12 +133,12 @@ class Neighbours:
         return found
 
     def _kept(self, text: str) -> Bools | None:
-        """The same, if it is known."""
+        """What `after` returns, if it is known already."""
         found = self._known.get(text)
         return self._slow.get(text) if found is None else found
 
     def _found_after(self, text: str) -> tuple[Bools, bool]:
-        """The same, and whether it took long."""
+        """What `after` returns, and whether it took long."""
         # 1. The pieces that a merge across the border can make.
         end, until = self.places[text], _NEVER
         is_odd = end in self._odd

@@ -62,7 +62,8 @@ class EncodePlan:
         self.dropout: Dropout | None = None
         """How merges are skipped at random."""
         self.speller: Engine | None = None
-        """The engine, if it can spell all tokens: none of them, found or put around, is an added one."""
+        """The engine, if its own `encode_pieces` gives all pieces of the plan; otherwise None. It cannot give
+        those of added tokens, neither found in the text nor put around it."""
 
     def changed(self, **changes: Any) -> EncodePlan:
         """The same plan with another `encoder`, or with `dropout`."""
@@ -234,6 +235,8 @@ class Plans:
         shown, hidden = facts.special.shown_and_hidden(values["skip_special_tokens"])
         if not shown and not hidden:
             return engine
+        # `engine` decodes the beginning of a text, and `later` what follows a special token. `later` drops a
+        # space only if encoding puts one there, and never if `keep_space` is given.
         later = (
             engine if values["prefix_after_special"] and not keep_space else engine.variant(keep_space=True)
         )

@@ -155,9 +155,16 @@ class _Spelled(NamedTuple):
 
 
 _BARE, _NOTHING, _BLOCKED, _PREFIX, _INSIDE, _SPACE_LEFT, _NEVER = range(7)
-"""There is no text; no text, and a dummy prefix must come; no text, and what comes must not get one, because
-decoding would keep it; only that prefix; text that may end; text and a space, after which it may not end;
-what no text is normalized to."""
+"""What a text ends with:
+
+- `_BARE`: there is no text yet, and any may come.
+- `_NOTHING`: there is no text yet, and a dummy prefix must come.
+- `_BLOCKED`: there is no text yet, and what comes must not get a dummy prefix: decoding would keep it.
+- `_PREFIX`: there is nothing but the dummy prefix.
+- `_INSIDE`: there is text, which may end here.
+- `_SPACE_LEFT`: there is text, and then a space that would be removed at the end, so it may not end here.
+- `_NEVER`: no text is normalized to this.
+"""
 _ENDS = (_BARE, _NOTHING, _BLOCKED, _INSIDE)
 
 
@@ -208,15 +215,17 @@ class OfCharacters(Sequences):
         self._by_first: dict[int, list[int]] = {}
         for place, id in enumerate(self._first.tolist()):
             self._by_first.setdefault(id, []).append(place)
-        # (An id is the first one of several symbols only if some are UNUSED, or are the same byte at first.)
+        # (Several symbols have the same first id only if some are UNUSED, or have no piece and begin with the
+        # same byte.)
         rows = [(id, places) for id, places in self._by_first.items() if id != _NONE]
         self._place_of = np.full(self.size, _NONE)
         self._place_of[[id for id, _ in rows]] = [places[0] for _, places in rows]
         self._second = np.array([place for _, places in rows for place in places[1:]], np.int64)
-        # 3. Other characters become bytes. They are counted by the bytes with which they begin.
+        # 3. Characters that are no symbols become bytes. To know whether one of them begins with some bytes
+        #    (`_has_others`), count the symbols that do. (A space is none, but no normalized text has one.)
         self._bytes = {spec.ids[piece]: byte for byte, piece in enumerate(BYTE_PIECES) if spec.byte_fallback}
-        others = {letter.encode() for letter in {*letters, " "}}
-        self._taken = Counter(letter[:end] for letter in others for end in range(1, len(letter) + 1))
+        taken = {letter.encode() for letter in {*letters, " "}}
+        self._taken = Counter(letter[:end] for letter in taken for end in range(1, len(letter) + 1))
         self._leads: Bools = np.zeros(self.size, np.bool_)
         self._leads[[id for id, byte in self._bytes.items() if self._has_others(bytes([byte]))]] = True
         shapes: dict[str, int] = {}
@@ -238,8 +247,9 @@ class OfCharacters(Sequences):
     def _check_unknown(self, known: set[str]) -> None:
         """Refuse a model in which what the unknown id decodes to may be encoded to that id.
 
-        It is not if it has a character that is a piece. A canonical sequence stands for as many of these
-        characters as it decodes to, and an unknown id stands for none.
+        If that text has a character that is a piece, no canonical ids contain the unknown id. For the pieces
+        that a text is encoded to have this character as often as the text has it. But an unknown id adds it
+        to the text, and stands for no piece that has it.
         """
         spec, rules = self._spec, self._spec.normalizer
         surface = spec.unk_surface.decode(errors="replace").replace(" ", _SPACE)
@@ -432,7 +442,9 @@ class OfBytes(Sequences):
             ([[(DEAD, 1)], [(1, DEAD)]], [True, True]) if cuts is None else (cuts.steps, cuts.accepts)
         )
         self._classes = np.zeros(0x110000, np.uint8) if cuts is None else cuts.classes.copy()
-        if self._form:  # (No version of Unicode knows one of these characters as another does.)
+        # (`unicodedata` knows a newer Unicode than the form is of, but versions differ only on characters
+        # that one of them does not know: see `unicode_forms.py`.)
+        if self._form:
             known = chain.from_iterable(
                 range(begin, end + 1) for begin, end in zip(*known_ranges(), strict=True)
             )
@@ -594,9 +606,14 @@ class OfBytes(Sequences):
 
     @kept
     def _rows(self) -> tuple[NDArray[np.int16], Places, Places, Places]:
-        """Where all paths lead, and the path of each piece that ends with a character. Of each other one, for
-        each class that the character at its end may have, the id and the path; and its id and the paths to
-        where a text may end.
+        """The paths of all pieces, as four tables in which each path has a number.
+
+        1. Where each path leads.
+        2. For each piece that ends with a whole character, its path.
+        3. For each other piece that begins with a whole one, and each class that the character at its end may
+           have: its id and its path.
+        4. For the same pieces: the id, and each longer path that completes this character and ends where a
+           text may end.
         """
         numbers: dict[bytes, int] = {}
         path_of = np.full(self.size, _NONE)
@@ -638,7 +655,7 @@ class OfBytes(Sequences):
         return not one.part and bool(self._accepts[one.state]) and self._may_cut(one)
 
     def _may_cut(self, one: _Cut) -> bool:
-        """Whether the chunk may end here. If a piece is the whole chunk, no other ids are."""
+        """Whether the chunk may end here: not if it is a piece that is taken whole, spelled by other ids."""
         return not one.part and (one.chunk not in self._whole or one.last in self._whole)
 
     def steps(self, one: _Cut, id: int) -> Iterator[_Cut]:

@@ -100,7 +100,8 @@ class Tokenizer:
         self._bound = bound
         self._plans = Plans(facts, bound)
         self._encoder = None if bound else self._plans.encode({}, "encode").encoder
-        # (Without flags, the engine decodes all ids but those of added tokens, for which it returns None.)
+        # (If no token has flags, the engine itself will do. It returns None for ids of added tokens, and then
+        # `decode` makes a plan.)
         decoder = self._plans.decode({}, "decode") if facts.special.flags else facts.engine
         self._decoder = None if bound else decoder
 

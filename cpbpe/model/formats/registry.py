@@ -102,8 +102,8 @@ class Format(NamedTuple):
     """Whether programs that read the format may give other ids. If so, its module has `remarks`, which says
     where."""
     flags: tuple[str, ...] = ()
-    """The flags of added tokens that a file can express. (A format that cannot express all of them expresses
-    these only in files of byte-level models.)"""
+    """The flags of added tokens that a file can express. (If these are not all flags, only the files
+    of byte-level models express them; those of other models express none.)"""
 
     def imported(self) -> Any:
         """Import and return the module."""
