@@ -169,7 +169,7 @@ class Backend:
         ours.encode_special_tokens = skips
         self._settings = settings
 
-    # When a fast tokenizer is copied or pickled, so are its `tokenizers.Tokenizer` and this object. Both copies
+    # When a fast tokenizer is copied or pickled, so are its `tokenizers.Tokenizer` and this object. The copies
     # share the copied `theirs`, which has its original methods again, so these must be replaced anew.
 
     def __reduce__(self) -> tuple[Any, ...]:
