@@ -169,8 +169,8 @@ class Backend:
         ours.encode_special_tokens = skips
         self._settings = settings
 
-    # When a fast tokenizer is copied or pickled, so are its `tokenizers.Tokenizer` and this object. The copies
-    # share the copied `theirs`, which has its original methods again, so these must be replaced anew.
+    # When a fast tokenizer is copied or pickled, its `tokenizers.Tokenizer` and this object are copied, too.
+    # The copies belong together again, but the former has its original methods: they must be replaced anew.
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _attached, (self._theirs, self._refusal)

@@ -189,6 +189,7 @@ def pack_source(
             resumed=resumed,
             show=display.update,
         )
+        # (If names are taken, the first shard of a split shows it, before any work is done.)
         for split in job.splits:
             for name in kind.names(split, None if size is None else 0):
                 check_free(job, name)
@@ -337,13 +338,13 @@ def _checked_options(tokenizer: Tokenizer, options: Any) -> dict[str, Any]:
     defaults = {name: option.default for name, option in ENCODE.items()}
     usual = {**defaults, **tokenizer.bound_options}
     changed = {name: value for name, value in options.items() if value != usual[name]}
-    bound = {**tokenizer.bound_options, **options}
-    if bound.get("alpha") and bound.get("seed") is None:
+    used = {**tokenizer.bound_options, **options}
+    if used.get("alpha") and used.get("seed") is None:
         raise ValueError(
             f"{named('alpha')} needs a {named('seed')} here: a run that is continued must give the same ids"
         )
-    if bound.get("alpha"):
-        changed["seed"] = index(bound["seed"])
+    if used.get("alpha"):
+        changed["seed"] = index(used["seed"])
     return changed
 
 

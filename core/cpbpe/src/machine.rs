@@ -82,7 +82,7 @@ fn may_use(instructions: Instructions) -> bool {
 #[derive(Clone, Copy)]
 pub struct Vector(());
 
-/// An x86-64 machine with AVX2, and with instructions that count and find bits. The same holds.
+/// An x86-64 machine with AVX2, and with instructions that count and find bits. A `Half` is proof of that, too.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub struct Half(());
@@ -143,7 +143,8 @@ pub enum Best {
 }
 
 impl Best {
-    /// Ask the machine. Without `vectors`, at most `Half` is chosen.
+    /// Ask the machine. Without `vectors`, at most `Half` is chosen: `Vector` takes ids to have three bytes (`Planes`,
+    /// `CharacterTable`), which those of a vocabulary with 2^24 pieces or more do not.
     pub fn detect(vectors: bool) -> Best {
         if let Some(vector) = Vector::detect().filter(|_| vectors) {
             return Best::Vector(vector);
@@ -241,10 +242,10 @@ pub trait Machine: Copy {
         (case != 7).then(|| line[usize::from(AT[case]) & (LINE - 1)])
     }
 
-    /// Write where chunks begin and end, counted from `base`, except for chunks of one byte. The chunks end at `ends`;
-    /// each begins where the one before it ends, the first at `from`. The first chunk of more than `longest` bytes, and
-    /// those after it, are left out. Return how many chunks come before that one, and how many of these were written.
-    /// What is written after these has no meaning.
+    /// Write where words, which are chunks of several bytes, begin and end, counted from `base`. The chunks end at
+    /// `ends`; each begins where the one before it ends, the first at `from`. The first chunk of more than `longest`
+    /// bytes, and those after it, are left out. Return how many chunks come before that one, and how many of these are
+    /// words. What is written after the words has no meaning.
     #[inline(always)]
     fn words(
         self,
