@@ -3,8 +3,8 @@
 A chat template is a program that makes one text of many. To tell apart afterwards what the template has
 written and what somebody has said, it is given strings of this class. They are equal to ordinary ones, and
 what templates do with strings (cutting, joining, trimming, replacing) works as before; but the result knows
-the origin of every character. Marks inside the text would not do: a template may ask for the first characters of
-a message, trim it, or split it, and would meet the marks.
+the origin of every character. Marks inside the text would not do: a template may ask for the first characters
+of a message, trim it, or split it, and would meet the marks.
 
 A method of `str` that is not overridden here loses the origins: its result is an ordinary `str`, all of
 whose characters are `UNKNOWN`. A missing method does no harm beyond that. Only a mistake in a method that is
@@ -262,7 +262,7 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def _strings(value: Any, sort_keys: bool) -> Iterator[str]:
-    """The strings of a value in the order in which JSON has them. Keys that are numbers become strings there."""
+    """The strings of a value in the order in which JSON has them. There, numbers as keys are strings, too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

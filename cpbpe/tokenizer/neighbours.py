@@ -178,7 +178,7 @@ class Neighbours:
     def _taken_up(self, text: str) -> dict[int, int]:
         """For each end of a symbol but its last letter: the highest rank of all merges until it is made.
 
-        That merge takes up the next shorter end.
+        The merge that makes an end takes up the next shorter one.
         """
         found, most = {}, _NONE
         for at, left, right in steps(text, self._rank):
