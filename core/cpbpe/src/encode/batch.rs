@@ -345,9 +345,9 @@ impl Engine {
                 Ok(std::mem::take(&mut scratch.ids))
             })?;
         }
-        // 1. Bring the text into the form in which it is segmented. A plain text is in that form already, unless it needs
-        //    a dummy prefix (in byte-level models) or has a U+2581 (in others). Normalizing takes a tenth of the time, and
-        //    is not divided among the threads.
+        // 1. Bring the text into the form in which it is segmented. A plain text is in that form already, unless it
+        //    needs a dummy prefix (in byte-level models) or has a U+2581 (in others). Normalizing takes a tenth of the
+        //    time, and is not divided among the threads.
         let mut normalized = Vec::new();
         let as_it_is = if byte_level {
             !self.normalizer.options.add_dummy_prefix

@@ -505,7 +505,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Leave the ids of a text in `scratch.ids`, with what goes around them. With `dropout`, merges are skipped at random.
+    /// Leave the ids of a text in `scratch.ids`, with what goes around them. With `dropout`, merges are skipped at
+    /// random.
     #[inline]
     pub fn encode_between(
         &self,
