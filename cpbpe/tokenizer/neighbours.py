@@ -82,8 +82,8 @@ class Neighbours:
             odd[level] = (inner > rank[level]) | odd[left[level]] | odd[right[level]]
         if odd.any() and len(np.unique(rank[count:])) < size - count:
             odd[count:] = True  # (the rank that counts is only right if all ranks differ, so try everything)
-        # 3. The symbols in preorder: behind its parent, each comes after its siblings that are made later. (The
-        #    later a symbol is made, the *lower* is `late`: sorting by it puts the last first.)
+        # 3. The symbols in preorder: behind its parent, each comes after its siblings that are made later.
+        #    (The later a symbol is made, the *lower* is `late`: sorting by it puts the last first.)
         sizes = np.ones(size, np.int64)
         for level in reversed(levels):
             np.add.at(sizes, left[level], sizes[level])
@@ -108,9 +108,9 @@ class Neighbours:
         self._ranks: list[int] = rank[by_place].tolist()
         self._times: list[int] = times[by_place].tolist()
         self._odd = frozenset(place[odd].tolist())
-        # 4. For each piece, the interval of right neighbours beside which it is made, `_begins` to `_ends`; and
-        #    `_ends_of_all`, the end of the whole subtree of its right part. Pieces are grouped by their left
-        #    parts, and in each group sorted by rank.
+        # 4. For each piece, the interval of right neighbours beside which it is made, `_begins` to `_ends`;
+        #    and `_ends_of_all`, the end of the whole subtree of its right part. Pieces are grouped by their
+        #    left parts, and in each group sorted by rank.
         step = late.max(initial=0) + 1
         rows = np.lexsort((times[count:], place[left[count:]])) + count
         group, beginning = place[left[rows]], right[rows]
@@ -198,7 +198,7 @@ class Neighbours:
             return bool(known[begin])
         if end in self._odd or begin in self._odd:
             return merged(left + right, self._rank) == [left, right]
-        # List each beginning of the right symbol, and when it is taken up. Then go through the left one's ends.
+        # List each beginning of the right symbol, and when it is taken up. Then try each end of the left one.
         beginnings: list[tuple[int, int]] = []
         until = _NEVER
         while begin != _NONE:
