@@ -49,7 +49,10 @@ class Subject(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A call: what it is given, how ours is made, and how sentencepiece's, which the drop-in has, too."""
+    """A call: what it is given, and how it is made from our tokenizer (None: we have none) and from theirs.
+
+    The drop-in's is made in the same way as theirs.
+    """
 
     given: str
     ours: Callable[[cpbpe.Tokenizer], Call] | None
@@ -159,7 +162,7 @@ def inputs(theirs: Any, texts: list[str]) -> dict[str, Any]:
 
 
 def seconds(call: Call, given: Any, times: int) -> float:
-    """How long some calls take."""
+    """How long one call takes: the mean of some calls."""
     turns = range(times)
     begin = perf_counter()
     for _ in turns:
@@ -219,7 +222,7 @@ def called(call: Call, texts: list[str]) -> None:
 
 
 def rivals(model: Path, text: str, rounds: int) -> None:
-    """Short strings, in turn with the fastest rivals."""
+    """Short strings, in turn with the fastest rivals. (A ratio is how many times as long a rival takes.)"""
     tok = cpbpe.load(model)
     there: dict[str, dict[str, Call]] = {"array": {"cpbpe": tok.encode_array}, "list": {"cpbpe": tok.encode}}
     for library in LIBRARIES:

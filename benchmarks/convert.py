@@ -8,7 +8,7 @@ Before the clock starts, 2,000 texts of pieces side by side are encoded with bot
 ids than sentencepiece gives them is part of the table.
 
 Next to the model itself, one of 256,000 pieces is converted, which is trained for it on the corpora.
-The two take turns; what counts are the medians, of processor time: both use one thread.
+The two take turns. The table has the medians of the processor time, as both use one thread.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def ask(name: str, model: Path, corpus: Path | None) -> Report:
 
 
 def same_ids(model: Path, texts: list[str]) -> int:
-    """How many texts cpbpe and sentencepiece encode differently with a model."""
+    """How many texts do *not* get the same ids from cpbpe and sentencepiece."""
     files = Files(model, model)
     calls = [library.calls["list"](library.load(files)) for library in LIBRARIES[:2]]
     return sum(list(calls[0](text)) != list(calls[1](text)) for text in texts)

@@ -3,8 +3,8 @@
     python -m benchmarks.pathological --out growth.json
     python -m benchmarks.pathological --byte-level
 
-A good encoder takes as long for each byte of a long hard text as of a short one. The table says how
-far it is from that: the largest time per byte divided by the smallest, over all sizes.
+A good encoder takes as long for each byte of a long hard text as for each byte of a short one. The table
+says how far a library is from that: the largest time per byte divided by the smallest, over all sizes.
 
 Each random text is new to the tokenizer. But the tokenizer is not fresh: it has encoded one text of the
 kind, 9 KB long, before the clock starts. Short sizes are measured on several texts.
@@ -48,7 +48,7 @@ def repeated(unit: str) -> Maker:
 
 
 def from_letters(letters: str) -> Maker:
-    """Random letters, of the same length in bytes each."""
+    """Random letters of these, all of which must be as many bytes long as the first."""
     width = len(letters[0].encode())
     return lambda size, chance: "".join(chance.choices(letters, k=size // width))
 
@@ -124,7 +124,7 @@ class Vocabulary:
 
 
 def inputs(model: Path) -> dict[str, Maker]:
-    """The bad texts: name -> what makes one."""
+    """The hard texts: name -> what makes one."""
     vocabulary = Vocabulary(model)
     return {
         "one word": vocabulary.word(),
@@ -142,7 +142,7 @@ def inputs(model: Path) -> dict[str, Maker]:
 
 
 class Runner:
-    """A library on one kind of text: its times for each size."""
+    """A library with the model loaded, and the call that is timed: its ids as an array, or else as a list."""
 
     def __init__(self, library: Library, files: Files) -> None:
         self.library = library
@@ -173,7 +173,7 @@ class Runner:
 
 
 def checksum(ids: Any) -> str:
-    """Of ids in an array or in a list."""
+    """The checksum of ids in an array or in a list."""
     import numpy as np
 
     return hashlib.sha256(np.asarray(ids, dtype=np.uint32).tobytes()).hexdigest()
@@ -293,7 +293,7 @@ def best_time(call: Callable[[Any, str], Any], tok: Any, text: str) -> float:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure all kinds of bad text."""
+    """Measure all kinds of hard text."""
     parser = argparse.ArgumentParser(description="How the time for bad texts grows with their length.")
     parser.add_argument("--library", action="append", choices=[library.name for library in LIBRARIES])
     parser.add_argument("--input", action="append", help="only this kind of text (may be repeated)")

@@ -1,10 +1,10 @@
-"""Streams: the time for a token by how many there were before it, and for a character of text.
+"""Streams: how many tokens and characters a second, by the length of the stream and by the size of a push.
 
     python -m benchmarks.streaming [--model tokenizer.model] [--text FILE]
 
-Nothing is compared with other libraries; the point is that the time does not grow. (It includes making the
-stream, which shows in the shortest.) Before a clock starts, what a stream gives is compared with what
-decoding, or encoding, the whole gives.
+Nothing is compared with other libraries; the point is that long streams are no slower than short ones. (The
+time includes making the stream, which shows in the shortest.) Before a clock starts, what a stream gives is
+compared with what decoding, or encoding, the whole gives.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def decoding(tok: cpbpe.Tokenizer, text: str) -> None:
-    """One id in a push, and all in one."""
+    """Ids to text: one id in each push, and all ids in one push. Lengths are numbers of ids."""
     base = tok.encode(text)
     share = sum(tok.vocab.piece_type(id) == cpbpe.PieceType.BYTE for id in base) / len(base)
     print(f"\n{share:.0%} of the ids are bytes: millions of tokens a second, one in a push, all in a push")
@@ -62,7 +62,7 @@ def decoding(tok: cpbpe.Tokenizer, text: str) -> None:
 
 
 def encoding(tok: cpbpe.Tokenizer, text: str) -> None:
-    """Parts of several sizes."""
+    """Text to ids, in pushes of several sizes."""
     whole = text * (200_000 // len(text) + 1)
     print("\ncharacters in a push: millions of characters a second, microseconds for a push")
     for size in PARTS:

@@ -3,8 +3,8 @@
     python -m benchmarks.tokenizer_json tokenizer.model tokenizer.json
 
 It is what Hugging Face has for Llama: BPE with byte fallback, no pre-tokenizer, and a normalizer that puts
-one `▁` in front and in the place of each space. A `.model` holds no list of merges: each piece that two
-others make, in any way to split it, is a merge, and the pieces' scores give the order.
+one `▁` in front and in the place of each space. A `.model` holds no list of merges. So every way to split a
+piece into two other pieces is listed as a merge, in the order of the pieces' scores.
 
 There are no added tokens: a text that spells `<s>` is ordinary text here, as it is to sentencepiece. This
 makes the rivals no slower, and their ids comparable.

@@ -165,7 +165,7 @@ def run_here(name: str, text: Path, vocab_size: int, threads: int, out: Path, ru
 
 
 def run_apart(name: str, text: Path, vocab_size: int, threads: int, out: Path, rules: str | None) -> Report:
-    """Train in a new process; what it took, or the end of what it said if it failed."""
+    """Train in a new process; return what it took or, if it failed, the last line of its error output."""
     command = [sys.executable, "-m", "benchmarks.train", "--run", name, "--text", str(text)]
     command += ["--vocab", str(vocab_size), "--threads", str(threads), "--model", str(out)]
     command += [] if rules is None else ["--rules", rules]
@@ -258,7 +258,10 @@ ALPHABETS += ((0x30A1, 90), (0x4E00, 20_992), (0xAC00, 11_172))
 
 
 def altered(lines: list[str], number: int) -> Iterator[str]:
-    """The same lines for the nth time: in an eighth of them, each time another, all letters are moved on."""
+    """The same lines for the nth time, with new words in an eighth of them, another eighth each time.
+
+    In these lines, all letters are moved on in their alphabets.
+    """
     table = {
         begin + at: begin + (at + number % 25 + 1) % length
         for begin, length in ALPHABETS
@@ -327,7 +330,7 @@ def describe(path: Path) -> Report:
 
 
 def add_what(parser: argparse.ArgumentParser, libraries: Iterable[str]) -> None:
-    """The arguments about what is trained, of both families."""
+    """The arguments about what is trained, which the benchmarks of both families of models share."""
     parser.add_argument(
         "--library", action="append", choices=list(libraries), help="only this one (repeatable)"
     )
@@ -347,7 +350,7 @@ def add_what(parser: argparse.ArgumentParser, libraries: Iterable[str]) -> None:
 
 
 def texts_of(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
-    """The texts that these arguments ask for; those that are made, in a folder."""
+    """The texts that these arguments ask for. Those that have to be made are put into `folder`."""
     texts = options.text or [
         make_repeated_text(options.data, size * 1_000_000, folder)
         if options.repeat

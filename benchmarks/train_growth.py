@@ -1,4 +1,4 @@
-"""Shows how the time and memory of training grow with the text, up to sizes that are not worth a file.
+"""Shows how the time and memory of training grow with the text, up to texts too large to keep as a file.
 
     python -m benchmarks.train_growth                                # 250, 500, 1,000 and 2,000 MB
     python -m benchmarks.train_growth --size 60 --size 120 --out growth.json
@@ -46,7 +46,7 @@ def repeated(lines: list[str], size: int) -> Iterator[bytes]:
 
 
 def run(lines: list[str], size: int, threads: int, rules: str | None) -> dict[str, Any]:
-    """Train in a new process on a text of about this many bytes; what it took."""
+    """Train in a new process on a text of about this many bytes; return what it took."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "benchmarks.train", "--run", "cpbpe", "--text", "-"]
         command += ["--vocab", str(VOCAB_SIZE), "--threads", str(threads), "--model", str(Path(folder, "m"))]

@@ -1,4 +1,4 @@
-"""The folders and files of results: checked before the work, which may take hours, and made after it."""
+"""The folders and files that results go to: checked before the work, which may take hours, made after it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def check_outputs(outputs: Sequence[str | None], corpus: Sequence[str]) -> None:
-    """Raise an error if one of the files cannot be written, or would replace a part of the corpus.
+    """Raise an error if one of the files cannot be written, or would replace one of the files in `corpus`.
 
-    (None stands for the standard output.)
+    (None stands for the standard output. Folders in `corpus` are not searched.)
     """
     paths = [path for path in outputs if path is not None]
     for place, path in enumerate(paths):
@@ -92,7 +92,7 @@ def make_folder(path: str) -> None:
 
 
 def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryview, None, None]]) -> None:
-    """Write what is made part by part: to a file, which appears when it is complete, or to the output."""
+    """Write parts as they are made: to a file, which appears once it is complete; or to standard output."""
     with importing:
         from contextlib import closing
 
@@ -150,7 +150,7 @@ def canvas(out: str | None, form: str) -> Canvas:
 
 
 def print_report(report: Iterable[str]) -> None:
-    """Print lines that begin with their labels. On a terminal, long ones go on below their texts."""
+    """Print lines that begin with labels. On a terminal, long ones continue below the text, not the label."""
     if on_terminal(None):
         with importing:
             from cpbpe.text.drawn import Lines

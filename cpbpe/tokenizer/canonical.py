@@ -4,8 +4,9 @@ Decoding forgets how a text was cut into pieces. So ids that a model has sampled
 `alpha`, may not be those that encoding their text gives: `[28769, 28710]` decodes to `hi` like `[5365]` does.
 
 Special ids (CONTROL pieces and added tokens) stand for themselves. Between them are *runs* of other ids, each
-of which is a text of its own, as in `encode_parts`. Ids are canonical if every run is: decoding and encoding
-it gives the same ids. A dummy prefix is dropped where encoding puts one.
+of which is a text of its own, as in `encode_parts`. Ids are canonical if every run is: decoding the run and
+encoding its text gives the same ids. Decoding drops the space of a dummy prefix from the text of a run only
+where encoding puts the prefix back.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Divergence(NamedTuple):
     ids: list[int]
     """What encoding gives, from this position on."""
     begin: int
-    """How many bytes of text (`decode_bytes`) the ids before this position stand for."""
+    """How many bytes of text the ids before this position stand for, special ids not counted."""
 
 
 def divergence(facts: ModelFacts, plan: EncodePlan, ids: Ids, method: str) -> Divergence | None:
@@ -73,7 +74,7 @@ def _parts(facts: ModelFacts, plan: EncodePlan, ids: list[int]) -> Iterator[byte
 
 
 def has_prefix(facts: ModelFacts, plan: EncodePlan, later: bool) -> bool:
-    """Whether encoding puts a dummy prefix in front of a text; `later`: after a special token."""
+    """Whether encoding puts a dummy prefix in front of a text; `later`: it follows a special token."""
     if later and not plan.prefix_after_special:
         return False
     own = facts.spec.normalizer.add_dummy_prefix
@@ -105,7 +106,7 @@ class CanonicalStream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the ids so far are canonical as they are. Special ids can only come then."""
+        """Whether the ids so far are canonical as they are. Only then can a special id come next."""
         return any(map(self._sequences.accepts, self._hypotheses))
 
     @property

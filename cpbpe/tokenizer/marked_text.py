@@ -1,15 +1,15 @@
 """Texts that remember where each of their characters came from: `Marked`.
 
-A chat template is a program that makes one text of many. To tell afterwards what the template has written
-from what somebody has said, it is given strings of this class. They are equal to ordinary ones, and what
-templates do with strings (cutting, joining, trimming, replacing) works as before; but the result knows the
-origin of every character. Marks inside the text would not do: a template may ask for the first characters of
-a message, trim it, or split it, and would meet the marks.
+A chat template is a program that makes one text of many. To tell apart afterwards what the template has
+written and what somebody has said, it is given strings of this class. They are equal to ordinary ones, and
+what templates do with strings (cutting, joining, trimming, replacing) works as before; but the result knows
+the origin of every character. Marks inside the text would not do: a template may ask for the first characters
+of a message, trim it, or split it, and would meet the marks.
 
-A method of `str` that `Marked` does not override loses the origins: its result is an ordinary `str`, all of
-whose characters are `UNKNOWN`. So a missing method makes an origin unknown, and no more. Only a mistake in
-this file could make what somebody has said into what the template has written. The tests compare it with
-lists of characters, and run random expressions in which every character shows who has said it.
+A method of `str` that is not overridden here loses the origins: its result is an ordinary `str`, all of
+whose characters are `UNKNOWN`. A missing method does no harm beyond that. Only a mistake in a method that is
+here could turn what somebody has said into something that the template has written. So the tests compare
+`Marked` with lists of characters, and run random expressions in which every character shows who said it.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Marked(str):
         return made
 
     def cuts(self, spans: Iterable[tuple[int, int]]) -> Iterator[Marked]:
-        """Yield the characters of each span. No span may begin before the end of the one before it.
+        """The parts of the text at these spans. The spans must be in the order of the text, and not overlap.
 
-        Each run is looked at once, not once for each span, because there can be as many runs as spans.
+        This goes through the runs once for all spans, since there can be as many runs as spans.
         """
         number, at = 0, 0  # the first run that goes beyond `begin`, and where it begins
         for begin, end in spans:
@@ -87,9 +87,9 @@ class Marked(str):
         return next(self.cuts([(begin, end)]))
 
     def parts(self, found: Iterable[str], gap: int | None) -> list[Marked]:
-        """The parts that a method of `str` has found, in order, with `gap` characters between two of them.
+        """The parts that a method of `str` has found, in the order of the text, with their origins.
 
-        None: between them is whitespace, of any width.
+        `gap`: how many characters are between two parts; None: whitespace of any width.
         """
         spans, at = [], 0
         for part in found:
@@ -172,7 +172,7 @@ class Marked(str):
         return before, found, after
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
-        """The text with another text in place of one."""
+        """The text with `new` in place of `old`."""
         if not old or not isinstance(new, str):
             return str.replace(self, old, new, count)
         return spread(new, self.split(old, count))
@@ -229,8 +229,8 @@ def spread(separator: str, parts: Iterable[str]) -> Marked:
 def derived(text: str, sources: Iterable[str]) -> Marked:
     """A text that was made from others, of which each character may have become anything.
 
-    If all characters of the others have one origin, the new text has it; if there are none, it is the
-    template's. Otherwise nobody knows, except perhaps whose message it was.
+    If all sources have one origin, so has the result; if they are all empty, it is the template's. Otherwise
+    its origin is unknown, except that the message and `generated` are kept where they are clear.
     """
     origins = {run.origin for source in sources for run in runs_of(source) if run.size}
     if len(origins) > 1:
@@ -247,9 +247,9 @@ def written(text: str) -> Marked:
 
 
 def marked_json(text: str, value: Any, sort_keys: bool) -> Marked:
-    """A value as JSON, in which each string has the origin of what it stands for.
+    """`text`, which is `value` as JSON; each string in it has the origin of the string that it stands for.
 
-    There must be no quotation marks but those of strings.
+    There must be no quotation marks in it but those of strings, and those that they escape.
     """
     parts, at = [], 0
     for literal, string in zip(_LITERAL.finditer(text), _strings(value, sort_keys), strict=True):
@@ -262,7 +262,7 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def _strings(value: Any, sort_keys: bool) -> Iterator[str]:
-    """The strings of a value in the order in which JSON has them. Keys that are numbers are strings there."""
+    """The strings of a value in the order in which JSON has them. There, numbers as keys are strings, too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -280,7 +280,7 @@ def generated(text: str) -> Marked:
 
 
 def marked(value: Any, origin: Origin) -> Any:
-    """The same value, whose texts have an origin: text, number, list or dict, one in another."""
+    """The same value, all of whose texts have this origin: a text, a number, or lists and dicts of these."""
     if isinstance(value, str):
         return Marked(value, [Run(len(value), origin)])
     if isinstance(value, dict):

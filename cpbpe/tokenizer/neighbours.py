@@ -1,12 +1,16 @@
-r"""Which symbols can stand side by side after merging: the pair rule, for all right neighbours at once.
+r"""Which symbols can stand side by side after merging, for all right neighbours of a symbol at once.
 
-Two symbols x and y are *stable* if the text xy merges into just these two. **A sequence of symbols is what
-its text merges into if and only if each two neighbours are stable.** One direction is what `pair_ranks.py`
-says: as long as no merge has crossed the ends of a span, the merges inside it are those of the span alone.
-For the other, suppose that all neighbours are stable, and look at the first merge that crosses a border
-between two of them. Until then none has crossed a border, so it joins an end of x with a beginning of y, and
-happens in the text xy alone, too: they are not stable. Equal scores change nothing. Among equals the leftmost
-pair merges, and which of two pairs is further left is the same in the span and in the text.
+Two neighbours x and y are *stable* if the text xy merges into just these two symbols. The *pair rule* says:
+**a sequence of symbols is what its text merges into if and only if each two neighbours in it are stable.**
+
+- If the sequence is what its text merges into, no merge has crossed the ends of any two neighbours. As long
+  as none has, the merges inside a span are those of the span alone (`pair_ranks.py`). So the two are stable.
+- Conversely, suppose that all neighbours are stable, but that some merge crosses a border between two of
+  them, x and y. The first such merge joins an end of x with a beginning of y. No merge before it has crossed
+  a border, so it happens in the text xy alone, too, and x and y are not stable: a contradiction.
+
+Equal scores change nothing. Among equals the leftmost pair merges, and which of two pairs is further left is
+the same in the span and in the text.
 
 To know all y that are not stable beside x, look at what merges across the border:
 
@@ -15,20 +19,21 @@ To know all y that are not stable beside x, look at what merges across the borde
   of x (x, the right part of x, the right part of that, ...), and whose right part is a beginning of y (y,
   the left part of y, ...).
 - Suppose that no piece has a better rank than one of its parts. Then merges happen in the order of their
-  ranks. An end of x is there until some merge takes it up, which makes the next longer end of x. In the same
-  way, a beginning of y is there until the next longer one is made. So w is made if its rank comes before that
-  of both of these merges. Among equals, the merges within x come first, then w, then those within y.
-- Let y's left part be the parent of y. That makes a tree, in which the y that begin with some symbol r are
-  the subtree of r. Put the children of each symbol in the order of their ranks, the last merge first, and the
-  symbols in preorder. Let r be the right part of w. The y in which r is still there when w would be made are
-  r itself and the subtrees of those of its children that are made after w. These children come first, so
-  the y are one interval, which begins at r. It depends on w alone.
+  ranks. An end of x is there until some merge within x takes it up, which makes the next longer end of x. The
+  same holds for a beginning of y. So w is made if its rank comes before the ranks of both of these merges.
+  Among equals, the merges within x come first, then w, then those within y.
+- Let y's left part be the parent of y. That makes a tree. The y that have the symbol r as a beginning are the
+  subtree of r. Sort the children of each symbol by rank, those that merge last first, and number all symbols
+  in preorder. Let r be the right part of w. It is still there when w would be made if y is r itself, or lies
+  below a child of r that merges no earlier than w. Those y are one interval: from r to the end of the subtree
+  of the last such child. It depends on w alone.
 
 So the y that are not stable beside x are the union of a few intervals for each end of x.
 
 Published models do have pieces with a better rank than one of their parts (81 of Llama 3's 128,000). Such a
 piece is made as soon as both parts are there, so the highest rank of its parts counts instead of its own. A
-symbol that has such a piece inside is *odd*: for an odd x or y, the texts xy are merged one by one.
+symbol that is such a piece, or has one inside, is *odd*: for an odd x or y, those texts xy in which a merge
+might cross the border are merged one by one.
 """
 
 from __future__ import annotations
@@ -69,15 +74,16 @@ class Neighbours:
         count, size = len(roots), len(texts)
         starts = np.unique(np.fromiter(map(len, texts[count:]), np.int64), return_index=True)[1] + count
         levels = [*map(slice, starts.tolist(), [*starts[1:].tolist(), size])]
-        # 2. The rank that counts: the highest of a piece and of all that is inside it.
+        # 2. The rank that counts (`times`): the highest of a piece and of all that is inside it.
         times, odd = rank.copy(), np.zeros(size, np.bool_)
         for level in levels:
             inner = np.maximum(times[left[level]], times[right[level]])
             times[level] = np.maximum(rank[level], inner)
             odd[level] = (inner > rank[level]) | odd[left[level]] | odd[right[level]]
         if odd.any() and len(np.unique(rank[count:])) < size - count:
-            odd[count:] = True  # (what is said above about odd pieces holds for ranks that differ)
+            odd[count:] = True  # (the rank that counts is only right if all ranks differ, so try everything)
         # 3. The symbols in preorder: behind its parent, each comes after its siblings that are made later.
+        #    (The later a symbol is made, the *lower* is `late`: sorting by it puts the last first.)
         sizes = np.ones(size, np.int64)
         for level in reversed(levels):
             np.add.at(sizes, left[level], sizes[level])
@@ -102,8 +108,9 @@ class Neighbours:
         self._ranks: list[int] = rank[by_place].tolist()
         self._times: list[int] = times[by_place].tolist()
         self._odd = frozenset(place[odd].tolist())
-        # 4. For each piece, the interval of right neighbours beside which it is made. Pieces are grouped by
-        #    their left parts, and in each group sorted by rank.
+        # 4. For each piece, the interval of right neighbours beside which it is made, `_begins` to `_ends`;
+        #    and `_ends_of_all`, the end of the whole subtree of its right part. Pieces are grouped by their
+        #    left parts, and in each group sorted by rank.
         step = late.max(initial=0) + 1
         rows = np.lexsort((times[count:], place[left[count:]])) + count
         group, beginning = place[left[rows]], right[rows]
@@ -112,7 +119,7 @@ class Neighbours:
         self._groups: Places = np.searchsorted(group, np.arange(size + 1))
         self._made_at, self._begins, self._ends_of_all = times[rows], place[beginning], end_of[beginning]
         self._ends = np.where(has_some, end_of[children[last]], self._begins + 1)
-        # 5. The same intervals among the odd symbols alone; and the rows of pieces that are odd.
+        # 5. The odd symbols in these subtrees, as intervals of `_odd_places`; and the rows of odd pieces.
         self._odd_places = np.array(sorted(self._odd), np.int64)
         self._first_odd = np.searchsorted(self._odd_places, self._begins)
         self._last_odd = np.searchsorted(self._odd_places, self._ends_of_all)
@@ -138,7 +145,10 @@ class Neighbours:
         return self._slow.get(text) if found is None else found
 
     def _found_after(self, text: str) -> tuple[Bools, bool]:
-        """What `after` returns, and whether it took long."""
+        """What `after` returns, and whether finding it took long.
+
+        (Slow results have a cache of their own, so that the many fast ones do not push them out.)
+        """
         # 1. The pieces that a merge across the border can make.
         end, until = self.places[text], _NEVER
         is_odd = end in self._odd
@@ -169,7 +179,10 @@ class Neighbours:
         return stable, is_slow
 
     def _taken_up(self, text: str) -> dict[int, int]:
-        """For each longer end of a symbol, the highest rank of all merges up to the one that makes it."""
+        """For each end of a symbol but its last letter: the highest rank of all merges until it is made.
+
+        The merge that makes an end takes up the next shorter one.
+        """
         found, most = {}, _NONE
         for at, left, right in steps(text, self._rank):
             made = self.places[left + right]
@@ -186,6 +199,7 @@ class Neighbours:
             return bool(known[begin])
         if end in self._odd or begin in self._odd:
             return merged(left + right, self._rank) == [left, right]
+        # List each beginning of the right symbol, and when it is taken up. Then try each end of the left one.
         beginnings: list[tuple[int, int]] = []
         until = _NEVER
         while begin != _NONE:

@@ -56,8 +56,8 @@ class Curve:
         """The size at which the curve bends, if it does: a description of the curve, not the best size.
 
         Up to it, each piece saves more tokens than the pieces of the whole curve do on average, and from then
-        on less. So the curve is nowhere farther below the straight line between its ends. (It ends at the
-        size that was trained: of a larger one, the knee is farther to the right.)
+        on less. So it is the point farthest below the straight line between the ends of the curve. (The curve
+        ends at the size that was trained: with a larger one, the knee is farther to the right.)
         """
         if not self.tokens:
             return None
@@ -72,7 +72,7 @@ class Curve:
 
 _WIDTH, _HEIGHT = 480, 280
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 26, 40
-"""The room for the numbers of the axes, and for what sticks out."""
+"""The margins: room for the numbers of the axes, and for what sticks out of the plot."""
 _POINTS = 400
 """This many sizes are drawn, at most."""
 
@@ -133,7 +133,7 @@ def _plot(curve: Curve, last: int, knee: int | None) -> str:
 
 
 def _round_numbers(most: float) -> list[int]:
-    """Three to six round numbers from 0 to a number.
+    """Up to six round numbers from 0 to a number.
 
     >>> _round_numbers(1000), _round_numbers(32000), _round_numbers(3)
     ([0, 200, 400, 600, 800, 1000], [0, 10000, 20000, 30000], [0, 1, 2, 3])

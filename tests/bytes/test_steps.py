@@ -1,5 +1,4 @@
-"""Steps of byte-level models end with the ids that `ByteLevel` gives, and are printed as they are said to
-be."""
+"""Steps of byte-level models end with the ids that `ByteLevel` gives, and print as they should."""
 
 import random
 
@@ -51,7 +50,7 @@ def test_steps_of_tekken() -> None:
 
 
 def test_steps_of_a_model_as_a_value() -> None:
-    """Its ids need not be its ranks, and it may have other pieces."""
+    """The ids of its pieces need not be their ranks, and it may have pieces of other types."""
     pieces = [(text, -rank) for text, rank in TOK.ranks.items()]
     random.Random(1).shuffle(pieces)
     control = Piece(b"<e>", 0, PieceType.CONTROL)

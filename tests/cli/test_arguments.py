@@ -22,7 +22,7 @@ TEXTS = lines(200)
 TRAIN = ["train", "corpus.txt", "--out", "my", "--vocab-size", "700"]
 
 OF_PYTHON = re.compile(r"\w_\w|=(?:True|False|None)\b|\w+=\.\.\.|\btrain\(|\bsave\(|`")
-"""What looks like Python in a message: names with underscores, values, calls; and marks that were left."""
+"""What looks like Python in a message: names with underscores, values, calls; and backticks left in it."""
 NO_OPTIONS = re.compile("nmt_nfkc_cf|nmt_nfkc|nfkc_cf|spm_train|_cf")
 """Names that have underscores everywhere."""
 THEIRS_NAMES = {name.replace("-", "_") for name in THEIRS}
@@ -40,7 +40,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_command_of_spm_train(capsys: pytest.CaptureFixture[str]) -> None:
     theirs = "train --input=corpus.txt,other.txt --model_prefix=my --vocab_size=700 --model_type=bpe"
-    theirs += " --normalization_rule_name=identity"  # to make the others takes long
+    theirs += " --normalization_rule_name=identity"  # building the other rules takes long
     more = "--character_coverage=0.99 --byte_fallback=true --split_digits=false --num_threads=2 --unk_id 3"
     assert main([*theirs.split(), *more.split(), "--input_format=text", "--preset", "sentencepiece"]) == 0
     expected = train(
@@ -76,7 +76,7 @@ def test_options_and_files_can_be_mixed() -> None:
 
 
 def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
-    """The answer of the command is in the command's language, and names flags that there are."""
+    """The command answers in the spelling of the command line, and names only flags that exist."""
     known = {flag(option) for option in parser().flags()}
     for name in sorted(
         {*REFUSED, *FOREIGN}
@@ -215,7 +215,8 @@ def test_refusals_are_spelled_as_flags(given: list[str], capsys: pytest.CaptureF
     assert OF_PYTHON.search(NO_OPTIONS.sub("", message)) is None, message
     assert len(message.split()) > 4
     name = given[0].partition("=")[0]
-    if given not in TOGETHER and not name.endswith("tsv") and name != "--input-format":  # these name the file
+    # Messages name the flag, except a few that name the file instead.
+    if given not in TOGETHER and not name.endswith("tsv") and name != "--input-format":
         assert name in message
 
 
@@ -242,7 +243,7 @@ LITERAL = re.compile(rf"(?<!`)\b(?:{'|'.join(SPELLED)}|(?:{'|'.join((*NAMES, *AR
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """The parts of texts in a module that are neither docstrings nor keys and contain a space."""
+    """The string constants of a module that contain a space, except docstrings and keys of dicts."""
     tree = ast.parse(path.read_text())
     others = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     others |= {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}

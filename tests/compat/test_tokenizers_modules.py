@@ -48,7 +48,7 @@ def made(kind: str, *args: Any, **kwargs: Any) -> list[Any]:
 
 
 def same_with(ours: Any, theirs: Any, name: str) -> None:
-    """What texts become with these."""
+    """Two post-processors do the same: to texts and pairs, alone, and after pickling and copying."""
     mine, other = both(model(name))
     mine.post_processor, other.post_processor = ours, theirs
     for tokenizer in (mine, pickle.loads(pickle.dumps(mine)), type(mine).from_str(mine.to_str())):
@@ -143,6 +143,7 @@ def test_decode_stream(name: str) -> None:
     mine, other = both(model(name))
     size = mine.get_vocab_size()
     chance = random.Random(budget.SEED)
+    # Mostly ids of bytes: pieces like <0x0A>, which have six characters, or low ids in byte-level models.
     bytes = [id for id in range(size) if len(str(mine.id_to_token(id))) == 6 or id < 200]
     for _ in range(budget.examples(60)):
         before = chance.choice([None, chance.choices(range(size), k=2)])

@@ -24,7 +24,7 @@ def test_all_models(name: str, engine: str) -> None:
     """One id, all ids and arrays agree; and the law: joined, they are what decode_bytes gives."""
     tok = load(name, engine)
     table = tok.vocab.token_bytes()
-    size = len(tok) - 5
+    size = len(tok) - 5  # without the ids of `with_gaps`: a token, two gaps and two tokens
     gaps = [size + 1, size + 2]
     assert len(table) == len(tok)
     assert [table[id] for id in gaps] == [b"", b""]
@@ -56,7 +56,7 @@ def test_all_models(name: str, engine: str) -> None:
 
 @pytest.mark.parametrize("name", ["llama", "special", "broken-pieces", "nul", "unescaped"])
 def test_by_hand(name: str, engine: str) -> None:
-    """What the type of a piece makes of its text."""
+    """How the bytes of an id follow from the type and the text of its piece."""
     tok = cpbpe.Tokenizer.from_bytes(zoo.model(name))
     spec = sentencepiece.read(zoo.model(name))
     for id, (piece, _, kind) in enumerate(spec.pieces):

@@ -217,7 +217,7 @@ CALLS = [
 ]
 LIMITS = [0.0, 0.3, 1.1, 2.7, 6.0, 14.0, 60.0]
 
-# So that memory that was given back is not there for the next call.
+# With these, freed memory goes back to the system, and the next call has to ask for it again.
 ENVIRONMENT = processes.environment(
     MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536", MALLOC_ARENA_MAX="1"
 )
@@ -231,7 +231,7 @@ WORK = [
 ]
 
 KINDS = ("characters", "gpt2", "minbpe")
-"""Models, one or several of which can be written in every format: one of characters, two presets."""
+"""Models of three kinds, so that each format can hold at least one: of characters, and of two presets."""
 
 NEEDS_MUCH = {"normalize", "encode_array", "align", "decode_bytes", "decode_pieces"}
 """Calls whose buffers are not kept for the next one."""
@@ -248,7 +248,7 @@ def test_memory_error_or_a_right_answer(calls: tuple[str, ...]) -> None:
 
 @pytest.mark.slow
 def test_many_special_tokens(tmp_path: Path) -> None:
-    """Of which each is an object of Python's: making one must not fail in any other way."""
+    """Each of them is a Python object. If there is no memory to make one, that is a MemoryError, too."""
     file, count = wheels.file("cl100k", tmp_path), budget.examples(20)
     limits = [60 * number / count for number in range(count)]
     ((_, found),) = outcomes(file, "short", "many tokens", limits=limits)
@@ -325,7 +325,7 @@ def write_corpora(texts: list[str], folder: Path) -> None:
 
 
 def few(most: float) -> list[float]:
-    """How many MiB more than before: more limits where there is little."""
+    """Limits in MiB above what is in use, from 0 up to nearly `most`; the small ones are closer together."""
     count = budget.examples(8)
     return [most * (number / count) ** 2 for number in range(count)]
 

@@ -1,4 +1,4 @@
-"""What the files of each format say, in as few lines as possible, and without the code that wrote them."""
+"""Readers of the files of each format, in as few lines as possible, which share no code with the writers."""
 
 import csv
 import gzip
@@ -61,7 +61,7 @@ def datatrove(folder: Path, split: str, dtype: str) -> Iterator[Rows]:
 
 
 def dolma(folder: Path, split: str, dtype: str) -> Iterator[Rows]:
-    for path in sorted(folder.glob(f"{split}*.npy")):
+    for path in sorted(folder.glob(f"{split}*.npy")):  # in spite of their names, these have no header
         ids = np.fromfile(path, dtype)
         with gzip.open(path.with_suffix(".csv.gz"), "rt", newline="") as file:
             table = list(csv.reader(file))

@@ -42,7 +42,8 @@ impl<R> Consumer<R> for Vec<(usize, R)> {
     }
 }
 
-/// Divide texts into runs, a few dozen for each thread.
+/// Divide texts into runs, a few dozen for each thread. (Each text counts as 16 bytes more than it has, because even an
+/// empty one takes some time.)
 fn runs(texts: &(impl Texts + ?Sized), threads: usize) -> Result<Vec<Range<usize>>, Halt> {
     let total = size(texts) + texts.count() * 16;
     let size = (total / (threads * 64)).clamp(1 << 12, 1 << 18);
@@ -108,7 +109,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The same, but with the number of ids of each text.
+    /// Like `encode_batch`, but `consumer` gets the number of ids of each text.
     pub fn count_batch(
         &self,
         texts: &(impl Texts + ?Sized),
@@ -344,8 +345,9 @@ impl Engine {
                 Ok(std::mem::take(&mut scratch.ids))
             })?;
         }
-        // 1. Bring the text into the form in which it is segmented. Normalizing takes a tenth of the time, and is not
-        //    divided among the threads.
+        // 1. Bring the text into the form in which it is segmented. A plain text is in that form already, unless it
+        //    needs a dummy prefix (in byte-level models) or has a U+2581 (in others). Normalizing takes a tenth of the
+        //    time, and is not divided among the threads.
         let mut normalized = Vec::new();
         let as_it_is = if byte_level {
             !self.normalizer.options.add_dummy_prefix

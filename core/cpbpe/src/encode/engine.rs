@@ -464,8 +464,8 @@ impl Engine {
 /// list of them took longer than encoding a short text.
 #[derive(Clone, Copy, Default)]
 pub struct Ends {
-    /// The id in front. It must not be that of the UNKNOWN piece: unknown text after it would be part of the same
-    /// token.
+    /// The id in front. It must not be that of the UNKNOWN piece: an unknown symbol at the beginning of the text would
+    /// be fused with it.
     pub front: Option<u32>,
     /// The id at the end.
     pub back: Option<u32>,
@@ -486,7 +486,8 @@ impl Engine {
         ids: &mut Vec<u32>,
     ) -> Result<(), Halt> {
         if self.vocab.fused.is_some() {
-            // An unknown symbol must not be fused with an unknown symbol at the end of the text before.
+            // Encode into a list of its own. At the end of `ids`, an unknown symbol at the beginning of this text would
+            // be fused with one at the end of the text before.
             self.encode_between((text, valid), None, ends, check, scratch)?;
             ids.try_extend(&scratch.ids)?;
             return Ok(());
@@ -504,7 +505,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Leave the ids of a text in `scratch.ids`, with what goes around them. With `dropout`, merges are skipped at random.
+    /// Leave the ids of a text in `scratch.ids`, with what goes around them. With `dropout`, merges are skipped at
+    /// random.
     #[inline]
     pub fn encode_between(
         &self,

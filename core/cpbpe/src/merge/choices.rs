@@ -26,9 +26,9 @@ pub const MAX: usize = 15;
 const _: () = assert!(MAX < size_of::<u128>());
 /// The most choices that a chunk may have.
 const MAX_CHOICES: usize = u64::BITS as usize;
-/// How many slots there are at first, and at most; half of them are for chunks. When the largest table is half full,
-/// all chunks are forgotten. (4 MB of text have 50,000 chunks and more. When only 8,000 were remembered, English was
-/// sampled at 0.6 of the speed, and 25 languages at half of it. At most, all this takes 24 MB.)
+/// How many slots there are at first, and at most. The table grows when half of its slots are taken; when the largest
+/// one is half full, all chunks are forgotten. (4 MB of text have 50,000 chunks and more. When only 8,000 were
+/// remembered, English was sampled at 0.6 of the speed, and 25 languages at half of it. At most, all this takes 24 MB.)
 const SLOTS: [usize; 2] = [1 << 10, 1 << 18];
 
 /// A part of a chunk that is a piece: its id, and how many characters are before its begin and its end. (It is packed
@@ -121,7 +121,7 @@ impl Choices {
         let mut ids = [NONE; MAX + 1];
         ids[..count].copy_from_slice(&self.ids[chunk.ids as usize..][..count]);
         // 1. Again and again, take the first choice whose turn has come.
-        // (Bit `i` of the places is set if a symbol ends after `i` characters.)
+        // (Bit `i` of the places is set if a symbol begins or ends after `i` characters.)
         let mut places = (1u32 << (count + 1)) - 1;
         let mut open = u64::MAX.checked_shr(64 - choices.len() as u32).unwrap_or(0);
         let mut left = open;

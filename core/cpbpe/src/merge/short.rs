@@ -19,7 +19,7 @@ struct Symbols {
     /// Where each symbol begins and ends in the chunk.
     begins: [u8; MAX + 1],
     ends: [u8; MAX],
-    /// Its neighbours on the left and on the right.
+    /// The symbols to the left and to the right of each.
     before: [u8; MAX + 1],
     after: [u8; MAX],
 }
