@@ -375,11 +375,11 @@ def main(arguments: list[str] | None = None) -> None:
         return
     installed = versions(list(LIBRARIES))
     names = [name for name in options.library or LIBRARIES if find_spec(name) is not None]
-    if options.rules is not None:
-        names = [name for name in names if name in ("cpbpe", "sentencepiece")]
     for name in options.library or LIBRARIES:
         if name not in names:
             print(f"MISSING {name} is not installed", file=sys.stderr)
+    if options.rules is not None:
+        names = [name for name in names if name in ("cpbpe", "sentencepiece")]  # the others have no rules
     outcome: Report = {
         "facts": {
             "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -285,14 +285,15 @@ def checked_unit(unit: Unit | None, text: Text) -> Unit:
 
 # --- Amounts --------------------------------------------------------------------------------------
 
-_AMOUNT = r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([kmgt]?)(i?)(b?)"  # (Most programs never compile it.)
+# (A comma stands before three digits: elsewhere, "1,5GB" may mean 1.5. Most programs never compile this.)
+_AMOUNT = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?:\.[0-9]+)?)\s*([kmgt]?)(i?)(b?)"
 
 
 def amount(given: Any) -> tuple[int, bool] | None:
     """A number as people write it, and whether it has the unit B, for bytes; None if it is no number.
 
-    >>> amount("500MB"), amount("1.5 GiB"), amount("100M"), amount(4e9), amount("lots")
-    ((500000000, True), (1610612736, True), (100000000, False), (4000000000, False), None)
+    >>> amount("500MB"), amount("1.5 GiB"), amount("1,000M"), amount(4e9), amount("lots"), amount("1,5GB")
+    ((500000000, True), (1610612736, True), (1000000000, False), (4000000000, False), None, None)
     """
     if isinstance(given, str):
         match = re.fullmatch(_AMOUNT, given.strip(), re.IGNORECASE)

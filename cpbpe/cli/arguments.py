@@ -11,7 +11,7 @@ from cpbpe.checks import checked_threads, cores
 from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import OneOf, Parser
 from cpbpe.corpus.documents import Documents
-from cpbpe.corpus.find import FORMATS
+from cpbpe.corpus.find import FORMATS, Found, find
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.spelling import given, listed
@@ -104,6 +104,16 @@ def add_reading(parser: Parser, tables: str) -> None:
         f"which column of a {tables} file contains the text, by name or by number, from 1 (default: "
         "text; needed for .csv)",
     )
+
+
+def found_of(arguments: argparse.Namespace, corpus: Iterable[str]) -> Found:
+    """The files that are read for a corpus."""
+    return find(corpus, arguments.input_format is not None, arguments.column is not None)
+
+
+def files_of(arguments: argparse.Namespace, corpus: Iterable[str]) -> Iterator[str]:
+    """Yield these files. They are looked for when the first of them is wanted."""
+    yield from found_of(arguments, corpus).files
 
 
 def documents_of(arguments: argparse.Namespace, files: Iterable[str]) -> Documents:

@@ -9,6 +9,7 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 
+from cpbpe.cli.arguments import files_of
 from cpbpe.cli.compare import is_model
 from cpbpe.cli.output import check_outputs, existing, make_folder, print_report
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, flag
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     no_name = "the counts of words, which are for training, have no name"
     corpus = corpus_of(arguments, "cpbpe count part1.txt --out part1.counts", no_name)
     options = options_of(arguments)
-    check_outputs([arguments.out], corpus)
+    check_outputs([arguments.out], files_of(arguments, corpus))
     show_corpus(arguments, corpus)
     counts = load_counts(corpus)
     if counts is not None:

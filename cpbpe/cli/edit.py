@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, load
+from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, files_of, load
 from cpbpe.cli.output import (
     as_json,
     check_outputs,
@@ -109,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             "name the model and the file to write: cpbpe edit old.model new.model --words FILE"
         )
     _check(arguments)
-    inputs = [model, *arguments.corpus, *filter(None, [arguments.weights])]
+    inputs = chain([model], filter(None, [arguments.weights]), files_of(arguments, arguments.corpus))
     check_outputs([target, arguments.ids, arguments.weights_out], inputs)
     # 2. The work.
     with importing:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, load
+from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, files_of, load
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             close = closest(code, CODES, 0.6)
             hint = f"did you mean {close}?" if close else f"there are {', '.join(CODES)}"
             raise NotUnderstoodError(f"--ignore: there is no code {code!r}; {hint}")
-    check_outputs([arguments.out], arguments.models)
+    check_outputs([arguments.out], chain(arguments.models, files_of(arguments, arguments.corpus)))
     form = form_of(arguments.out, "json" if arguments.json else None)
     page = canvas(arguments.out, form)
     failed = False

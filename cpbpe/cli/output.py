@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from cpbpe.text.pages import Canvas
 
 
-def check_outputs(outputs: Sequence[str | None], corpus: Sequence[str]) -> None:
+def check_outputs(outputs: Sequence[str | None], corpus: Iterable[str]) -> None:
     """Raise an error if one of the files cannot be written, or would replace one of the files in `corpus`.
 
-    (None stands for the standard output. Folders in `corpus` are not searched.)
+    (None stands for the standard output. Folders in `corpus` are not searched: see `files_of`.)
     """
     paths = [path for path in outputs if path is not None]
     for place, path in enumerate(paths):
@@ -36,8 +36,10 @@ def check_outputs(outputs: Sequence[str | None], corpus: Sequence[str]) -> None:
         _check_folder(os.path.dirname(os.path.abspath(path)))
         if os.path.abspath(path) in map(os.path.abspath, paths[:place]):
             raise ValueError(f"{path!r} would be written twice; choose different names")
-        for source in corpus:
-            if os.path.isfile(source) and os.path.exists(path) and os.path.samefile(source, path):
+    replaced = [path for path in paths if os.path.exists(path)]
+    for source in corpus if replaced else ():
+        for path in replaced if os.path.isfile(source) else ():
+            if os.path.samefile(source, path):
                 raise ValueError(
                     f"{path!r} is a part of the corpus, and would be replaced; choose another name for the "
                     f"result"

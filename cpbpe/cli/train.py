@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import add_messages, add_reading, progress_of
+from cpbpe.cli.arguments import add_messages, add_reading, files_of, found_of, progress_of
 from cpbpe.cli.output import check_outputs, existing, form_of, make_folder, print_report, say, show_files
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
@@ -150,7 +150,7 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
     if isinstance(options, ByteTrainOptions) and format_for(name) is not MODEL:
         outputs = [name]  # such as my.tiktoken
-    check_outputs([*outputs, *filter(None, [arguments.report])], corpus)
+    check_outputs([*outputs, *filter(None, [arguments.report])], files_of(arguments, corpus))
     if arguments.input and arguments.preset is None and not arguments.quiet:
         say(
             "options that are not given have Llama 2's values; --preset sentencepiece gives them those of "
@@ -282,8 +282,7 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
 def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
     """With --verbose, name the files of the corpus. (The report names those that are left out.)"""
     if arguments.verbose:
-        any_text, column_named = arguments.input_format is not None, arguments.column is not None
-        show_files(find(corpus, any_text, column_named), verbose=True)
+        show_files(found_of(arguments, corpus), verbose=True)
 
 
 def _no_path(given: str) -> str | None:

@@ -11,7 +11,7 @@ where encoding puts the prefix back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import NamedTuple, SupportsIndex
 
@@ -37,10 +37,12 @@ class Divergence(NamedTuple):
     ids: list[int]
     """What encoding gives, from this position on."""
     begin: int
-    """How many bytes of text the ids before this position stand for, special ids not counted."""
+    """How many bytes `decode_bytes` gives for the ids before this position."""
 
 
-def divergence(facts: ModelFacts, plan: EncodePlan, ids: Ids, method: str) -> Divergence | None:
+def divergence(
+    facts: ModelFacts, plan: EncodePlan, ids: Ids, method: str, decoded: Callable[[list[int]], bytes]
+) -> Divergence | None:
     """Where ids differ from those that encoding their text gives; None if they do not."""
     given = facts.check_ids(ids, method)
     parts = list(_parts(facts, plan, given))
@@ -52,10 +54,7 @@ def divergence(facts: ModelFacts, plan: EncodePlan, ids: Ids, method: str) -> Di
         (at for at, (one, other) in enumerate(zip(given, again, strict=False)) if one != other),
         min(len(given), len(again)),
     )
-    before = b"".join(
-        part if isinstance(part, bytes) else b"" for part in _parts(facts, plan, given[:position])
-    )
-    return Divergence(position, again[position:], len(before))
+    return Divergence(position, again[position:], len(decoded(given[:position])))
 
 
 def _parts(facts: ModelFacts, plan: EncodePlan, ids: list[int]) -> Iterator[bytes | int]:

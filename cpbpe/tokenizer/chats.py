@@ -438,6 +438,10 @@ def _by_content(
                 f"can tell where that begins; {out}"
             )
         begin, end = own[0][0], own[-1][1]
+        if bisect_left(starts, end) > bisect_left(starts, begin):
+            return f"a special token is inside of what messages[{number}] says; {out}"
+        if answers and begin < answers[-1][1]:
+            return f"messages[{number}] comes before an earlier one in the text; {out}"
         place = bisect_left(starts, end)
         between = (
             bisect_left(begins, starts[place]) - bisect_left(begins, begin) if place < len(starts) else 0

@@ -171,8 +171,8 @@ class Marked(str):
         before, found, after = self.parts(str.rpartition(self, sep), 0)
         return before, found, after
 
-    def replace(self, old: str, new: str, count: SupportsIndex = -1, /) -> str:
-        """The text with `new` in place of `old`."""
+    def replace(self, old: str, new: str, /, count: SupportsIndex = -1) -> str:
+        """The text with `new` in place of `old`. (`count` has a name from Python 3.13 on.)"""
         if not old or not isinstance(new, str):
             return str.replace(self, old, new, count)
         return spread(new, self.split(old, count))

@@ -440,7 +440,7 @@ class Tokenizer:
         with importing:
             from cpbpe.tokenizer.canonical import divergence
         plan = self._plans.encode(options, "is_canonical")
-        return divergence(self._facts, plan, ids, "is_canonical") is None
+        return divergence(self._facts, plan, ids, "is_canonical", self.decode_bytes) is None
 
     @described(ENCODE)
     def first_divergence(self, ids: Ids, **options: Unpack[EncodeOptions]) -> Divergence | None:
@@ -448,7 +448,7 @@ class Tokenizer:
         with importing:
             from cpbpe.tokenizer.canonical import divergence
         plan = self._plans.encode(options, "first_divergence")
-        return divergence(self._facts, plan, ids, "first_divergence")
+        return divergence(self._facts, plan, ids, "first_divergence", self.decode_bytes)
 
     @described(ENCODE)
     def canonical_next(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> NDArray[np.bool_]:

@@ -48,7 +48,9 @@ class Curve:
 
     def smallest(self, tokens_per_byte: float) -> int | None:
         """The smallest vocabulary size with at most this many tokens per byte; None if there is none."""
-        place = bisect_left(self.tokens, -tokens_per_byte * self.text_bytes, key=lambda tokens: -tokens)
+        # (Compared as `tokens_per_byte` computes it: a product of the two may round to a little less.)
+        size = max(self.text_bytes, 1)
+        place = bisect_left(self.tokens, -tokens_per_byte, key=lambda tokens: -(tokens / size))
         return self.first + place if place < len(self.tokens) else None
 
     @property

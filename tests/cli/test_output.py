@@ -38,6 +38,9 @@ REFUSED: list[tuple[list[str], str]] = [
     ([*TRAIN, "--out", "my", "--report", "taken.model"], "'taken.model' is a folder"),
     (["count", "corpus.txt", "--out", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
     (["count", "corpus.txt", "--out", "link.txt"], "'link.txt' is a part of the corpus"),
+    (["count", "texts", "--out", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
+    (["count", "texts/*", "--out", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
+    (["train", "texts", "--out", "my", "--report", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
     (["count", "corpus.txt", "--out", "taken.model"], "'taken.model' is a folder"),
     (["quickstart", "--out", "corpus.txt"], "corpus.txt' is not a folder"),
     (["train", "empty", "--out", "new/my"], "the directory 'empty' holds no text file"),
@@ -57,6 +60,8 @@ def test_what_cannot_be_written_is_found_before_the_work(
     Path("taken.model").mkdir()
     Path("empty").mkdir()
     Path("link.txt").symlink_to("corpus.txt")
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text("a b\n")
     before = sorted(Path().rglob("*"))
     assert main(arguments) == 1
     assert message in capsys.readouterr().err

@@ -321,6 +321,18 @@ def test_what_canonical_means() -> None:
             assert ids[found.position : found.position + 1] != found.ids[:1]
 
 
+def test_the_bytes_before_a_divergence() -> None:
+    """They are those that decoding shows: also of added tokens, and none of control pieces."""
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0])).with_special_tokens(["<|a|>"])
+    rng = random.Random(budget.SEED)
+    for _ in range(budget.examples(100)):
+        begin = rng.choices([1, 32_000, *tok.encode("Hello big world")], k=rng.randint(0, 5))
+        ids = [*begin, 28769, 28710]
+        found = tok.first_divergence(ids)
+        assert found is not None
+        assert found.begin == len(tok.decode_bytes(ids[: found.position])), ids
+
+
 def odd_ranks(seed: int) -> dict[str, int]:
     """Ranks of some texts of few letters: in any order, equal ones, the shortest first, by length."""
     rng = random.Random(seed)

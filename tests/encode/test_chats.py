@@ -228,6 +228,16 @@ SAID = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes
         ("{% for m in messages %}{{ m.content }}{{ loop.index }}</s>{% endfor %}", SAID, None),
         ("{{ messages[1].content }}{{ messages[0].content }}</s>", SAID, "no special token ends the turn"),
         (
+            "{{ messages[0].content }}</s>x{{ messages[0].content }}</s>",
+            SAID[1:],
+            r"a special token is inside of what messages\[0\] says",
+        ),
+        (
+            "{% for m in messages|reverse %}{{ m.content }}</s>{% endfor %}",
+            [SAID[1], {**SAID[1], "content": "No"}],
+            r"messages\[1\] comes before an earlier one",
+        ),
+        (
             "{% for m in messages %}{{ m.content }}{{ '<s>' if loop.index == 2 else '</s>' }}{% endfor %}",
             SAID * 2,
             r"the turn of messages\[3\] ends in another token",

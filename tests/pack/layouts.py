@@ -15,7 +15,8 @@ Rows = list[list[int]]
 
 
 def cut(ids: Any, ends: Any) -> Rows:
-    """The ids of each document."""
+    """The ids of each document, which are all ids."""
+    assert [0, *ends][-1] == len(ids)
     begins = [0, *list(ends)[:-1]]
     return [list(map(int, ids[begin:end])) for begin, end in zip(begins, ends, strict=True)]
 

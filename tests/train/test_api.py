@@ -152,6 +152,10 @@ def test_the_report_agrees_with_encoding(engine: str, preset: str) -> None:
     assert found is not None
     assert curve.tokens_per_byte(found) <= half < curve.tokens_per_byte(found - 1)
     assert curve.smallest(0) is None
+    for size, _ in curve:  # every size is found by what it gives, however that is rounded
+        assert curve.tokens_per_byte(curve.smallest(curve.tokens_per_byte(size)) or -1) == (
+            curve.tokens_per_byte(size)
+        )
     with pytest.raises(ValueError, match="the curve is known from"):
         curve.tokens_per_byte(901)
     knee = curve.knee
