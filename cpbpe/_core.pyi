@@ -6,9 +6,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.engine import protocol
+from cpbpe.engine import Dropout, protocol
 from cpbpe.engine.columns import Columns
-from cpbpe.engine.protocol import Dropout
 from cpbpe.reference.training_values import ByteCountSpec, ByteLearnSpec, CountSpec, LearnSpec
 
 __all__ = [

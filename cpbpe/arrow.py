@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from cpbpe.checks import THREAD_ITEMS, Unit, checked_threads, checked_unit, cores, table_way_out
-from cpbpe.engine.protocol import Slices, reseeded
+from cpbpe.engine import reseeded
+from cpbpe.engine.protocol import Slices
 from cpbpe.errors import missing
 from cpbpe.lazy import importing
 from cpbpe.text.utf8 import character_positions

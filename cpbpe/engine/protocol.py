@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, overload
 
+from cpbpe.engine import Dropout, Ends
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -21,17 +23,11 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
     AnyPlaces = NDArray[np.int32] | NDArray[np.int64]
 
-T = TypeVar("T")
 Text = str | bytes
 AnyText = TypeVar("AnyText", str, bytes)
 Span = tuple[int, int]
 Aligned = tuple[list[int], list[Any], list[Span]]
 """Ids, pieces (all str, or all bytes), and where the input that each came from begins and ends."""
-Ends = tuple[int | None, int | None, bool]
-"""The id in front, the id at the end, and whether the ids between them are reversed."""
-NO_ENDS: Ends = (None, None, False)
-Dropout = tuple[float, int]
-"""The probability with which each merge is skipped, and a seed of 64 bits."""
 
 
 class Finder(Protocol):
@@ -192,28 +188,3 @@ class Engine(Protocol):
 
     def read_pieces(self, data: bytes) -> tuple[Ids, Places, int | None]:
         """The ids in lines of pieces, their offsets, and where the first unknown piece is, or None."""
-
-
-# --- Ends and dropout, applied in Python ----------------------------------------------------------
-#
-# The core does the same by itself. These are for the reference, and for what is made of several calls.
-
-
-def between(items: list[T], front: T | None, back: T | None, reverse: bool) -> list[T]:
-    """The items, perhaps in reverse order, between two others.
-
-    >>> between([1, 2], 8, None, True)
-    [8, 2, 1]
-    """
-    if reverse:
-        items = items[::-1]
-    return [*([] if front is None else [front]), *items, *([] if back is None else [back])]
-
-
-def reseeded(dropout: Dropout | None, number: int) -> Dropout | None:
-    """The dropout for one text of a batch. `number`, the index of the text, is added to the seed.
-
-    >>> reseeded((0.1, 2**64 - 1), 2)
-    (0.1, 1)
-    """
-    return None if dropout is None else (dropout[0], (dropout[1] + number) % (1 << 64))

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from cpbpe.engine import NO_ENDS, Dropout, Ends, between, reseeded
 from cpbpe.engine.columns import Columns, columns_of, head_of
-from cpbpe.engine.protocol import NO_ENDS, Aligned, AnyText, Dropout, Ends, Slices, Text, between, reseeded
+from cpbpe.engine.protocol import Aligned, AnyText, Slices, Text
 from cpbpe.lazy import importing
 from cpbpe.model.spec import ModelSpec
 from cpbpe.reference.byte_level.encoding import ByteLevelEngine

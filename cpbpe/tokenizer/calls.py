@@ -20,7 +20,7 @@ from cpbpe.checks import (
     repeatable,
     threads_for,
 )
-from cpbpe.engine.protocol import NO_ENDS, between
+from cpbpe.engine import NO_ENDS, between
 from cpbpe.lazy import importing
 from cpbpe.text.utf8 import character_positions
 from cpbpe.tokenizer.facts import ModelFacts

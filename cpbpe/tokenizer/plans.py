@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from cpbpe.engine.protocol import Dropout, Ends, between
+from cpbpe.engine import Dropout, Ends, between
 from cpbpe.lazy import Kept, importing
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (

@@ -15,7 +15,7 @@ from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cpbpe.checks import checked_text, refuse_single, refuse_unordered
-from cpbpe.engine.protocol import Dropout, Ends, between, reseeded
+from cpbpe.engine import Dropout, Ends, between, reseeded
 from cpbpe.lazy import importing
 from cpbpe.reference.merging import mixed
 from cpbpe.text.utf8 import character_positions, text_of

@@ -29,8 +29,9 @@ from cpbpe.compat.sentencepiece.values import (
     unchangeable,
     utf8,
 )
+from cpbpe.engine import Dropout, Ends, between
 from cpbpe.engine.choice import load_engine
-from cpbpe.engine.protocol import Aligned, Dropout, Ends, Engine, between
+from cpbpe.engine.protocol import Aligned, Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
