@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, load
+from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, files_of, load
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
@@ -107,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.rounds < 0:
         raise NotUnderstoodError("--rounds must be 0 or more")
-    check_outputs([arguments.out], [given.path for given in (*models, *texts)])
+    read = files_of(arguments, [given.path for given in texts])
+    check_outputs([arguments.out], chain((given.path for given in models), read))
     named = _texts(arguments, texts)
     if arguments.base is not None and arguments.base not in named:
         raise NotUnderstoodError(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 
-from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, load
+from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, files_of, load
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
 from cpbpe.lazy import importing
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit < 0:
         raise NotUnderstoodError("--limit must be 0 or more")
     old, new, *files = arguments.models
-    check_outputs([arguments.out], arguments.models)
+    check_outputs([arguments.out], chain((old, new), files_of(arguments, files)))
     first, second = (load(arguments, path) for path in (old, new))
     with importing:
         from cpbpe.tools.diff import diff

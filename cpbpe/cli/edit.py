@@ -110,7 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
             "name the model and the file to write: cpbpe edit old.model new.model --words FILE"
         )
     _check(arguments)
-    inputs = chain([model], filter(None, [arguments.weights]), files_of(arguments, arguments.corpus))
+    named = filter(None, [model, arguments.merge, arguments.words, arguments.weights])
+    inputs = chain(named, files_of(arguments, arguments.corpus))
     check_outputs([target, arguments.ids, arguments.weights_out], inputs)
     # 2. The work.
     with importing:
@@ -209,7 +210,7 @@ def _lines(path: str | None) -> list[str]:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        return [line.strip() for line in data.decode().splitlines() if line.strip()]
+        return [line.strip() for line in data.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: byte {error.start} is not UTF-8, and words are text") from None
 

@@ -220,7 +220,7 @@ def work(
 ) -> int:
     """Write all parts, with a bar on a terminal, and sum up. `make` takes a function that shows progress."""
     out = arguments.out
-    check_outputs([out], sources)
+    check_outputs([out], [arguments.model, *sources])
     replaced = existing([out]) if out is not None else ""
     begun = time.perf_counter()
     try:

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = [
         name
         for name in ("piece", "id", "search", "export", "chat_template", "settings")
-        if getattr(arguments, name) not in (None, False)
+        if (value := getattr(arguments, name)) is not None and value is not False  # (0 is an id)
     ]
     if len(asked) > 1:
         raise NotUnderstoodError(

@@ -64,7 +64,7 @@ def parser() -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve the page, or write it."""
-    if arguments.port is not None and arguments.port > _MOST_PORT:
+    if arguments.port is not None and not 0 <= arguments.port <= _MOST_PORT:
         raise NotUnderstoodError(f"--port: there are ports up to {_MOST_PORT}, and 0 for a free one")
     if arguments.out is not None and (arguments.port is not None or arguments.no_open):
         raise NotUnderstoodError("with --out nothing is served; leave out --port and --no-open")

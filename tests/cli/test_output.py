@@ -12,7 +12,7 @@ import pytest
 from cpbpe import train
 from cpbpe.cli import main
 from cpbpe.text.drawn import width
-from tests.support import processes
+from tests.support import processes, zoo
 from tests.support.corpus import lines
 from tests.support.terminals import COLUMNS, run_on_terminal
 
@@ -66,6 +66,28 @@ def test_what_cannot_be_written_is_found_before_the_work(
     assert main(arguments) == 1
     assert message in capsys.readouterr().err
     assert sorted(Path().rglob("*")) == before
+
+
+def test_what_is_read_is_not_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    model = zoo.model("llama")
+    Path("texts").mkdir()
+    for name, data in {"m.model": model, "n.model": model, "texts/a.txt": b"1 2\n", "w.txt": b"x\n"}.items():
+        Path(name).write_bytes(data)
+    for command in (
+        "encode m.model corpus.txt --out m.model",
+        "decode m.model texts/a.txt --out m.model",
+        "spm encode --model=m.model --output=m.model corpus.txt",
+        "spm decode --model=m.model --output=m.model texts/a.txt",
+        "diff m.model n.model texts --out texts/a.txt",
+        "diff m.model n.model texts/*.txt --out texts/a.txt",
+        "compare m.model texts --out texts/a.txt",
+        "edit m.model n.model --merge n.model",
+        "edit m.model w.txt --words w.txt",
+    ):
+        before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+        assert main(command.split()) == 1, command
+        assert "replace" in capsys.readouterr().err, command
+        assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before, command
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are another matter there")

@@ -354,3 +354,22 @@ def test_the_tokenizer_inside(pair: tuple[Any, Any]) -> None:
     assert tok.encode("hello<|endoftext|>", allowed_special="all") == [15339, 100257]
     with pytest.raises(cpbpe.ModelError, match="no piece has the rank"):
         _ = make(ours, mergeable_ranks={**BYTES, b"ab": 1000}).cpbpe
+
+
+def test_choices_and_ids_that_can_be_read_only_once() -> None:
+    """What is refused is the same again, and ids may be any iterable."""
+    given = {
+        "pat_str": r"\w+|\W+",
+        "mergeable_ranks": {**BYTES, b"ab": 256},
+        "special_tokens": {"<end>": 300},
+    }
+    made: list[Any] = [library.Encoding("x", **given) for library in (tiktoken, ours)]
+    for encoding in made:
+        for refused in (iter(["<end>"]), ["<end>"], iter(["<end>"])):
+            with pytest.raises(ValueError, match="disallowed special token"):
+                encoding.encode("a<end>", disallowed_special=refused)
+    for ids in ([256, 99], (256, 99), b"ab"):
+        for once in (list, tuple, iter):
+            assert made[0].decode_tokens_bytes(once(ids)) == made[1].decode_tokens_bytes(once(ids))
+            assert made[0].decode_with_offsets(once(ids)) == made[1].decode_with_offsets(once(ids))
+        assert made[0].decode_tokens_bytes(ids) == made[1].decode_tokens_bytes(ids)

@@ -472,3 +472,15 @@ def test_a_large_batch_on_several_threads() -> None:
     assert mine.decode_batch(expected) == other.decode_batch(expected)
     assert ours.Tokenizer is Tokenizer
     assert json_files.BYTES[0] in mine.get_vocab()
+
+
+def test_the_marks_of_a_first_token() -> None:
+    """Metaspace's decoder drops all of them, not only the prefix."""
+    data = json.loads(model("llama"))
+    data["decoder"] = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
+    mine, theirs = both(data)
+    named = {name: id for name, id in theirs.get_vocab().items() if "▁" in name}
+    assert any("▁" in name[1:] for name in named)
+    for name, id in named.items():
+        for ids in ([id], [id, id]):
+            assert mine.decode(ids) == theirs.decode(ids), name

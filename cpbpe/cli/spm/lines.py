@@ -219,7 +219,7 @@ def encode(given: CommandLine) -> None:
     flags = given.flags
     kind = flags["output_format"]
     files = files_of(flags["input"], given.files)
-    check_output(flags["output"], files)
+    check_output(flags["output"], [flags["model"], *files])
     tok = load_model(flags["model"], "encode")
     extra = extra_of(flags["extra_options"], tok)
     if flags["generate_vocabulary"]:
@@ -366,7 +366,7 @@ def decode(given: CommandLine) -> None:
     """Decode as the flags say."""
     flags = given.flags
     files = files_of(flags["input"], given.files)
-    check_output(flags["output"], files)
+    check_output(flags["output"], [flags["model"], *files])
     tok = load_model(flags["model"], "decode")
     for name, values in (("input_format", ("piece", "id")), ("output_format", ("string",))):
         if flags[name] not in values:

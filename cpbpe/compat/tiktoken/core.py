@@ -75,11 +75,13 @@ class SpecialTokens:
             return self._none, self.all
         if not disallowed:  # None and False as well
             disallowed = NONE
+        elif not isinstance(disallowed, str):
+            disallowed = frozenset(disallowed)  # (an iterator has its texts only once)
         if allowed != "all" and not isinstance(allowed, AbstractSet):
             raise _not_a_choice(allowed)
         key = (
             allowed if isinstance(allowed, str) else frozenset(allowed),
-            disallowed if isinstance(disallowed, str) else frozenset(disallowed),
+            disallowed,
         )
         found = self._choices.get(key)
         if found is None:
@@ -390,6 +392,8 @@ class Encoding:
 
     def decode_tokens_bytes(self, tokens: Sequence[int]) -> list[bytes]:
         """The bytes of each id."""
+        if not isinstance(tokens, list):
+            tokens = list(tokens)
         row = self._engines.row
         try:
             array("I", tokens)  # none of them is negative

@@ -149,14 +149,14 @@ def _stripped(token: str, content: str, start: int, stop: int) -> str:
 
 
 def _metaspace(tokens: list[str], step: Any) -> list[str]:
-    """The decoder of Metaspace: spaces for its mark, without the prefix of the first token."""
+    """The decoder of Metaspace: spaces for its mark, but nothing for those of the first token."""
     mark = step["replacement"]
     drops = (
         step.get("prepend_scheme", "always") != "never" and step.get("add_prefix_space", True) is not False
     )
     spaced = [token.replace(mark, " ") for token in tokens]
-    if drops and spaced and tokens[0].startswith(mark):
-        spaced[0] = spaced[0][1:]
+    if drops and tokens:
+        spaced[0] = tokens[0].replace(mark, "")
     return spaced
 
 
