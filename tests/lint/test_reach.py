@@ -156,15 +156,17 @@ def test_every_witness_works_in_both_engines(name: str) -> None:
 
 
 def test_the_work_for_a_witness_is_kept() -> None:
-    one, *others = (cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0])) for _ in range(21))
+    one, *others = (cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0])) for _ in range(9))
     assert one.witness(700)
-    seconds = []
-    for models in ([one] * 20, others):
-        begun = time.process_time()
+    least = []
+    for models in ([one] * 8, others):
+        seconds = []
         for id, tok in enumerate(models, 701):
+            begun = time.process_time()
             assert tok.witness(id)
-        seconds.append(time.process_time() - begun)
-    assert 2 * seconds[0] < seconds[1], seconds
+            seconds.append(time.process_time() - begun)
+        least.append(min(seconds))
+    assert 2 * least[0] < least[1], least
 
 
 @pytest.mark.parametrize("pattern", ["cl100k", "gpt2", None])
