@@ -437,7 +437,7 @@ fn place_in(hash: u32, lines: u32) -> usize {
     ((u64::from(hash) * u64::from(lines)) >> 32) as usize * LINE
 }
 
-/// Whether a line has no free place, wide or narrow.
+/// Whether both wide places of a line are taken.
 #[inline(always)]
 fn is_full(line: &[u64; LINE]) -> bool {
     WIDE.into_iter().all(|at| line[at] != 0)
