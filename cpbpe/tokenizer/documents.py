@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from itertools import accumulate, chain
+from itertools import chain
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -105,14 +105,14 @@ class Document:
         if not isinstance(text, str):
             raise TypeError(f"a document is made of str, not {type(text).__name__}; decode bytes first")
         self._again = again
-        writer = _Writer([], _Part(stream.copy(), "", []), stream)
+        writer = _Writer([], [0], _Part(stream.copy(), "", []), stream)
         writer.write(text)
         self._set(writer)
 
     def _set(self, writer: _Writer) -> None:
         self._parts = [*writer.done, writer.part]
         self._after = writer.stream
-        self._begins = [0, *accumulate(len(part.text) for part in self._parts)]
+        self._begins = [*writer.begins, writer.begins[-1] + len(writer.part.text)]
         """Where each part begins, and where the last one ends."""
         self._last_ids: list[int] | None = None
 
@@ -193,12 +193,12 @@ class Document:
         # 1. What stays in front: whole parts, and the beginning of one, which is encoded again; at the end of
         #    the document, everything.
         if first == len(self):
-            writer = _Writer(self._parts[:-1], self._parts[-1], self._after.copy())
+            writer = _Writer(self._parts[:-1], self._begins[:-1], self._parts[-1], self._after.copy())
         else:
             at = bisect_right(self._begins, first) - 1
             part = self._parts[at]
             stream = part.before.resumed(self._begins[at])
-            writer = _Writer(self._parts[:at], _Part(stream.copy(), "", []), stream)
+            writer = _Writer(self._parts[:at], self._begins[: at + 1], _Part(stream.copy(), "", []), stream)
             text = part.text[: first - self._begins[at]] + text
         # 2. The new text, and the rest of the part in which the change ends.
         at = bisect_right(self._begins, last, hi=len(self._parts)) - 1
@@ -259,9 +259,11 @@ class Document:
 class _Writer:
     """Encodes text into parts."""
 
-    def __init__(self, done: list[_Part], part: _Part, stream: _Stream):
+    def __init__(self, done: list[_Part], begins: list[int], part: _Part, stream: _Stream):
         """`part` is the last part, which goes on, and `stream` has taken all of it."""
         self.done = done
+        self.begins = begins
+        """Where each part begins, the last one included."""
         self.part = part
         self.stream = stream
 
@@ -269,18 +271,25 @@ class _Writer:
         """Go on with a text."""
         at = 0
         while at < len(text):
-            before, written, ids = self.part
+            written = self.part.text
             rest = len(text) - at
             # (An old part may follow the end of this text. So that no tiny part comes between, a part that is
             # full takes the last few characters as well.)
             is_full = len(written) >= PART and (rest >= SMALL or len(written) >= PART + SMALL)
             if is_full and self.stream.holds_less_than(PART):
-                self.done.append(self.part)
-                before, written, ids = self.stream.copy(), "", []
+                self._go_on_with(_Part(self.stream.copy(), "", []))
+            before, written, ids = self.part
             room = max(PART - len(written), SMALL)
             portion = text[at:] if rest <= room + SMALL else text[at : at + room]
             self.part = _Part(before, written + portion, ids + self.stream.push(portion))
             at += len(portion)
+
+    def _go_on_with(self, part: _Part) -> None:
+        """Another part is the last one now. The one before it stays if it has text."""
+        if self.part.text:
+            self.done.append(self.part)
+            self.begins.append(self.begins[-1] + len(self.part.text))
+        self.part = part
 
     def is_large_enough(self) -> bool:
         """Whether the last part may be followed by another."""
@@ -288,10 +297,9 @@ class _Writer:
 
     def keep(self, parts: list[_Part], after: _Stream) -> None:
         """Go on with parts that are there."""
-        if self.part.text:
-            self.done.append(self.part)
-        self.done += parts[:-1]
-        self.part, self.stream = parts[-1], after
+        for part in parts:
+            self._go_on_with(part)
+        self.stream = after
 
 
 def _common(one: Any, other: Any) -> int:

@@ -182,6 +182,53 @@ def test_models_of_characters(rules: str) -> None:
             assert end.exact or rules != "none"
 
 
+def chances(tok: cpbpe.Tokenizer, ids: list[int]) -> Any:
+    """How likely each id is after others, for a network that gives all canonical sequences something."""
+    scores = np.random.default_rng(ids).random(tok.vocab_size) * tok.canonical_next(ids)
+    return scores / scores.sum()
+
+
+def ways(tok: cpbpe.Tokenizer, text: str) -> list[tuple[list[int], float]]:
+    """The ids with which a text can begin, up to its end, and how likely they are."""
+    end = tok.completions(text)
+    made = []
+    for ending in end.endings:
+        ids = [*end.ids, *ending.ids]
+        made.append((ids, float(np.prod([chances(tok, ids[:at])[id] for at, id in enumerate(ids)]))))
+    return made
+
+
+def check_next_bytes(tok: cpbpe.Tokenizer, text: str, letters: list[str]) -> None:
+    """How likely a text with one more letter is: by its own endings, and by those of the text."""
+    found = np.zeros(256)
+    pieces = tok.vocab.token_bytes(text_only=True)
+    for ids, weight in ways(tok, text):
+        beyond = tok.decode_bytes(ids)[len(text.encode()) :]
+        if beyond:
+            found[beyond[0]] += weight
+        else:
+            for id, chance in enumerate(chances(tok, ids)):
+                found[pieces[id][0] if pieces[id] else 0] += weight * chance
+    for letter in letters:
+        assert sum(weight for _, weight in ways(tok, text + letter)) == pytest.approx(found[ord(letter)])
+
+
+@pytest.mark.parametrize("name", [*SPELLINGS, "none"])
+def test_the_next_byte_of_byte_level_models(name: str) -> None:
+    rng = random.Random(f"{SEED} next {name}")
+    for _ in range(examples(1)):
+        letters = rng.sample([*"aAst'e1 \n\t./"], 4)
+        tok = byte_level(rng, letters, SPELLINGS.get(name))
+        for _ in range(3):
+            check_next_bytes(tok, "".join(rng.choices(letters, k=rng.randint(1, 5))), letters)
+
+
+def test_the_next_byte_of_a_real_model() -> None:
+    tok = cpbpe.Tokenizer.from_bytes(zoo.model(zoo.REAL[0]))
+    for text in ["Hello wor", "a  ", "1\n"]:
+        check_next_bytes(tok, text, ["l", "e", "\n"])
+
+
 # --- Long texts without a place to cut ------------------------------------------------------------
 
 

@@ -68,7 +68,8 @@ def test_changes(name: str, engine: str) -> None:
     tok, rng = load(name, engine), random.Random(SEED)
     maker = TextMaker(SEED, pieces_of(tok)[-10 if name in EDITED else 0 :], corpus.SENTENCES)
     for _ in range(EXAMPLES // 8):
-        changed(tok, maker, rng, prefix_space=rng.choice([None, True, False]), add_bos=rng.random() < 0.2)
+        add_bos = rng.random() < 0.2 and tok.bos_id is not None
+        changed(tok, maker, rng, prefix_space=rng.choice([None, True, False]), add_bos=add_bos)
 
 
 @pytest.mark.usefixtures("small_parts")
