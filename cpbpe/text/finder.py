@@ -169,10 +169,9 @@ def may_overlap(texts: Collection[str], others: Collection[str]) -> bool:
     >>> may_overlap(["ab"], ["bc"]), may_overlap(["bc"], ["ab"]), may_overlap(["abc"], ["b"])
     (True, False, True)
     """
-    begins = {other[:size] for other in others for size in range(1, len(other) + 1)}
-    whole = {*others}
+    finder = Finder(other.encode(errors="surrogatepass") for other in others if other)
     return any(
-        (at and text[at:] in begins) or any(text[at:end] in whole for end in range(at + 1, len(text) + 1))
-        for text in texts
+        (at and finder.could_grow(text, at)) or finder.longest(text, at)
+        for text in (text.encode(errors="surrogatepass") for text in texts)
         for at in range(len(text))
     )

@@ -29,9 +29,10 @@ _PLACE = re.compile(r"[$^]|\\[bBAzZ]")
 _FLAGS = re.compile(r"\(\?[imsx]+\)")
 _ESCAPE = re.compile(
     r"\\(?:[pP](?:\{\^?[A-Za-z_=&.: -]+\}|[A-Z])|x[0-9A-Fa-f]{2}|x\{[0-9A-Fa-f]{1,6}\}|u[0-9A-Fa-f]{4}"
-    r"|[sSdDwWbBAzZrntfv1-9]|[^A-Za-z0-9])",
+    r"|[bB](?!\{)|[sSdDwWAzZrntfv1-9]|[^A-Za-z0-9<>])",
     re.DOTALL,
 )
+_RANGE = re.compile(r"\\[pPsSdDwW](?:\{[^}]*\}|(?<=[pP])[A-Z])?-[^\]]|(?:\\.|[^\\])-\\[pPsSdDwW]", re.DOTALL)
 _REPEAT = re.compile(r"(?:[*+?]|\{(?=,?[0-9])([0-9]{0,6})(,([0-9]{0,6}))?\})[+?]?")
 _SETS = ("&&", "--", "~~", "||")
 _CODE_POINT = re.compile(r"\\(?:x\{([0-9A-Fa-f]{1,6})\}|.)", re.DOTALL)
@@ -167,6 +168,8 @@ class _Reader:
                 return
             if letter == "[" or pattern[self._at : self._at + 2] in _SETS:
                 self._wrong("a class of characters in another one is not the same for every engine")
+            if _RANGE.match(pattern, self._at):
+                self._wrong("a range has a class of characters at its end")
             if letter == "\\":
                 self._read_escape()
             else:

@@ -364,6 +364,17 @@ PARTS = [
         "-",
     ),
     *("[ab]", "[^a]", r"[^\s\p{L}]", r"[a-c\]]", "[a[bc]]", r"[\p{L}&&[^a]]", "[-a]", "[a-]", "[[:punct:]b]"),
+    *(
+        r"\<",
+        r"\>",
+        "(?i:s(?:s))",
+        "(?i:[À-ÿ])",
+        r"(?i:\p{Lu})",
+        r"(?i:[\p{Lu}ff])",
+        r"(?i:[^\p{Lu}ß])",
+        "(?i:st)",
+        "(?i:as|b)",
+    ),
     *("(?:a|b)", "(a b)", "(?i:S)", "(?=a)", "(?!b)", "(?<=a)", "(?<!b)", "(?>a+)", "$", r"\z", r"\A", r"\Z"),
 ]
 REPEATS = [
@@ -388,7 +399,16 @@ REPEATS = [
 
 def test_patterns_mean_the_same_in_both_libraries() -> None:
     chance = random.Random(SEED)
-    texts = ["", "a", "aab b\n", "abba  ba.\n\nb-a", "éab[]c aaa", "S s ſ\r\n  ", "b" * 7 + " a1.2-"]
+    texts = [
+        "",
+        "a",
+        "aab b\n",
+        "abba  ba.\n\nb-a",
+        "éab[]c aaa",
+        "S s ſ\r\n  ",
+        "b" * 7 + " a1.2-",
+        "<aßb> ssA ﬆ ﬀB",
+    ]
     translated = 0
     for _ in range(examples(400)):
         many = chance.randint(1, 4)

@@ -13,6 +13,7 @@ from cpbpe import PieceType, Tokenizer
 from cpbpe.model.formats.registry import GGUF
 from cpbpe.model.formats.sentencepiece import carried_of
 from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs
 from tests.support import budget, json_files
 from tests.support.json_files import Json, added, dumped, gemma, ids_of, llama, phi3, theirs
 from tests.support.time_limit import time_limit
@@ -100,3 +101,44 @@ def test_added_tokens_in_normalized_text_and_in_text() -> None:
     tok, other = Tokenizer.from_spec(found.spec), theirs(data)
     for text in ("<table>x", "<table>", "a<table>a", "<table>b table", "table>x<table>", "a<table>xtable>x"):
         assert tok.encode(text) == ids_of(other, text), text
+
+
+@pytest.mark.parametrize("form", [llama, gemma])
+def test_a_token_that_is_listed_twice(form: Callable[[], Json]) -> None:
+    """The flags of the last one count. If the two differ in more than these, the file is refused."""
+    names = ("lstrip", "rstrip", "single_word", "special")
+    cases = list(product(product((False, True), repeat=len(names)), repeat=2))
+    for one, two in random.Random(budget.SEED).sample(cases, 40):
+        content = form()
+        free = 900 + len([token for token in content["added_tokens"] if token["id"] >= 900])
+        flags = [dict(zip(names, values, strict=True)) for values in (one, two)]
+        twins = [added(free, "<x>", each.pop("special"), **each) for each in flags]
+        content["added_tokens"] = [*content["added_tokens"], *twins]
+        if one[-1] != two[-1]:
+            with pytest.raises(cpbpe.ModelError, match="'<x>' is listed twice, and special only once"):
+                read(dumped(content))
+            continue
+        tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
+        other.encode_special_tokens = False
+        for text in ["a<x> b", "a <x>b", "x<x>x <x>", "<x> <x>"]:
+            ids = tok.encode(text, allowed_special="all")
+            assert ids == other.encode(text, add_special_tokens=False).ids, (flags, text)
+            assert tok.decode(ids, skip_special_tokens=True) == other.decode(ids), (flags, text)
+
+
+@time_limit(10)
+def test_long_tokens_and_many_names_take_little_time() -> None:
+    content = gemma()
+    free = 900 + len([token for token in content["added_tokens"] if token["id"] >= 900])
+    long = [added(free, "<x>", False), added(free + 1, "y" * 20_000, True), added(free + 2, "", True)]
+    with pytest.raises(cpbpe.ModelError, match="is empty"):
+        read(dumped({**content, "added_tokens": [*content["added_tokens"], *long]}))
+    names = ", ".join(f'"x{number}": {number}' for number in range(100_000))
+    with pytest.raises(cpbpe.ModelError, match="'x99999' occurs twice"):
+        read(b'{"model": {"vocab": {%b, "x99999": 1}}}' % names.encode())
+    step = {"type": "Split", "pattern": {"Regex": "a" + "(?:a" * 4000 + ")?" * 4000}, "behavior": "Isolated"}
+    with pytest.raises(cpbpe.ModelError, match="its pre-tokenizer is Split"):
+        read(dumped({**gemma(), "pre_tokenizer": {**step, "invert": False}}))
+    for pattern in ["(?i)" * 2000 + "a", "(?i:" + "s" * 20_000 + ")"]:
+        with pytest.raises(PatternError):
+            from_theirs(pattern)

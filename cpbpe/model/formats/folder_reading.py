@@ -350,18 +350,19 @@ def _object(folder: str, name: str) -> Json:
 # --- What a tokenizer.json says before its vocabulary ---------------------------------------------
 #
 # The vocabulary takes far longer to read than the rest, and the library writes `model` last. So for the added
-# tokens, and for what goes around texts, reading the first kilobytes of a file is enough.
+# tokens, and for what goes around texts, reading the first kilobytes of a file is enough, unless its members
+# have been sorted.
 
 _PART = 1 << 16
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def json_head(file: BinaryIO) -> dict[str, Any]:
-    r"""Return the members of the object in a file, up to `model`; a ValueError if it is not JSON.
+    r"""Return the members of the object in a file, without `model`; a ValueError if it is not JSON.
 
     >>> from io import BytesIO
-    >>> json_head(BytesIO(b'{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab"'))
-    {'version': '1.0', 'added_tokens': []}
+    >>> json_head(BytesIO(b'{"added_tokens": [], "post_processor": null, "model": {"type": "BPE", "vocab"'))
+    {'added_tokens': [], 'post_processor': None}
     """
     data = b""
     size = _PART
@@ -385,7 +386,7 @@ def json_head(file: BinaryIO) -> dict[str, Any]:
 
 
 def _members(text: str) -> dict[str, Any]:
-    """Return the members of the object in a text, up to `model`, or raise a ValueError."""
+    """Return the members of the object in a text, without `model`, or raise a ValueError."""
     decoder = json.JSONDecoder()
     members: dict[str, Any] = {}
     at = _after(text, 0, "{")
@@ -394,9 +395,11 @@ def _members(text: str) -> dict[str, Any]:
     while True:
         key, at = decoder.raw_decode(text, at)
         at = _after(text, at, ":")
-        if key == "model":
+        if key == "model" and members.keys() >= {"added_tokens", "post_processor"}:
             return members
-        members[key], at = decoder.raw_decode(text, at)
+        value, at = decoder.raw_decode(text, at)
+        if key != "model":
+            members[key] = value
         at = _after_space(text, at)
         if text.startswith("}", at):
             return members

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -63,8 +64,7 @@ class JsonFile(NamedTuple):
     def _object(self, pairs: list[tuple[str, Any]]) -> Json:
         made = dict(pairs)
         if len(made) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
             self.wrong(f"{self.shown(twice)} occurs twice in one object")
         return made
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import struct
 from array import array
+from collections import Counter
 from dataclasses import replace
 from typing import NoReturn
 
@@ -135,7 +136,7 @@ def _printed(spec: ModelSpec) -> tuple[list[bytes], list[Difference], list[str]]
             if spec.pieces.texts[id] != text:
                 notes.append(f"the name of {spec.pieces.texts[id].decode(errors='replace')!r} is not stored")
     if len(set(texts)) < len(texts):
-        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        [(twice, _)] = Counter(texts).most_common(1)
         raise ConversionError(
             f"two pieces would be the same text in a tokenizer.bin, {twice.decode(errors='replace')!r}: a "
             f"space and U+2581 are one there. Give one of them another text first (tok.spec, "

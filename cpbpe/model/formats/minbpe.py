@@ -182,7 +182,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         raise ModelError(f"byte {error.start} of minbpe's file is not UTF-8") from None
     spec, differences = spec_of(model)
     refuse(differences, allow_differences, "this file cannot be read exactly", TO_READ)
-    return ReadModel(spec, tuple(differences))
+    return ReadModel(spec, tuple(differences), _notes(spec))
 
 
 def spec_of(model: Model) -> tuple[ModelSpec, list[Difference]]:
@@ -263,10 +263,14 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         lines = model_lines(Model(pattern, special, merges))
     except ValueError as error:
         raise ConversionError(str(error)) from None
-    notes = []
-    if pattern and not name_of(pattern):
-        notes.append("minbpe drops what the pattern leaves out of a text; here it is a chunk of its own")
-    return Written(_bytes(lines), tuple(differences), tuple(notes))
+    return Written(_bytes(lines), tuple(differences), _notes(spec))
+
+
+def _notes(spec: ModelSpec) -> tuple[str, ...]:
+    """What differs with a pattern that may leave out parts of a text. (The published ones never do.)"""
+    if spec.splitter is None or name_of(spec.splitter.pattern):
+        return ()
+    return ("minbpe drops what the pattern leaves out of a text; here it is a chunk of its own",)
 
 
 def _differences(spec: ModelSpec, listed: Listed) -> Iterator[Difference]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -122,7 +123,7 @@ def _special_tokens(given: Any, count: int, version: str) -> list[tuple[str, boo
     tokens += ((_FILLER % id, True) for id in range(len(tokens), count))
     names = [token for token, _ in tokens]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        [(twice, _)] = Counter(names).most_common(1)
         _wrong(f"the special token {twice!r} occurs twice")
     return tokens
 

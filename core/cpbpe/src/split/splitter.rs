@@ -326,7 +326,37 @@ impl Level<'_> {
 
 /// Compile a pattern.
 pub fn compile(pattern: &str) -> Result<Regex, Error> {
-    Regex::new(pattern).map_err(|error| Error::InvalidPattern(error.to_string().into()))
+    Regex::new(&apart(pattern)).map_err(|error| Error::InvalidPattern(error.to_string().into()))
+}
+
+/// A pattern that means the same, with a group that matches nothing after each repeat that may go on without end.
+///
+/// Version 0.19 of the crate takes `a+b?a+` for `a+(?:ba+)?`, which also matches a single `a`. Oniguruma and the package
+/// `regex` do not. With a group between them, the crate does not see that the two repeats are alike.
+fn apart(pattern: &str) -> String {
+    let (mut made, mut depth) = (String::with_capacity(pattern.len()), 0usize);
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        made.push(character);
+        match character {
+            // An escape, up to the end of its braces.
+            '\\' => {
+                let escaped = characters.next();
+                made.extend(escaped);
+                if matches!(escaped, Some('p' | 'P' | 'x' | 'b' | 'B')) && characters.peek() == Some(&'{') {
+                    made.extend(characters.by_ref().take_while(|&character| character != '}'));
+                    made.push('}');
+                }
+            }
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '+' | '}' if depth == 0 && !matches!(characters.peek(), Some('?' | '*' | '+' | '{')) => {
+                made.push_str("(?:|)")
+            }
+            _ => {}
+        }
+    }
+    made
 }
 
 /// The matches of a text that have not been asked for yet.

@@ -381,3 +381,21 @@ fn cuts_are_safe() {
     assert_eq!(splitters[0].1.safe_cut(&"a".repeat(1000), 0, 1000), None);
     assert_eq!(splitters[0].1.safe_cut("so what", 0, 7), Some(2));
 }
+
+/// Two repeats of the same, with something optional between them, need two of it.
+#[test]
+fn equal_repeats_stay_apart() {
+    let chunks = |pattern: &str, text: &str| {
+        let (splitter, mut batch, mut all) = (Splitter::of(pattern).unwrap(), Batch::default(), Vec::new());
+        let mut chunks = splitter.chunks(text);
+        while chunks.next(&mut batch).unwrap() {
+            all.extend(batch.spans().map(|[begin, end]| text[begin..end].to_string()));
+        }
+        all
+    };
+    for pattern in ["a+b?a+", "a+b*a+", "(?:a+)b?(?:a+)", "a{1,}b?a{1,}", r"\p{L}+'?\p{L}+", r"[a\]]+\x{62}?[a\]]+"] {
+        assert!(chunks(pattern, "a").is_empty(), "{pattern}");
+        assert_eq!(chunks(pattern, "aa"), ["aa"], "{pattern}");
+    }
+    assert_eq!(chunks(r"a{2}|[+}{]+|a++\+?|b+?b{1,2}?x", "aaa+{}bbx+"), ["aa", "a+", "{}", "bbx", "+"]);
+}

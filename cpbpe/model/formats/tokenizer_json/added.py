@@ -247,12 +247,15 @@ def ends_of(post_processor: Any, ids: Mapping[str, int]) -> tuple[str | None, st
     return ends[0][0] if ends[0] else None, ends[1][0] if ends[1] else None
 
 
-def listed(given: Any, vocab: Mapping[str, int]) -> Iterator[tuple[str, Json, str, int]]:
-    """Yield the added tokens of a file: its place, for errors, the token, its text and its id.
+def listed(given: Any, vocab: Mapping[str, int]) -> Collection[tuple[str, Json, str, int]]:
+    """Return the added tokens of a file: its place, for errors, the token, its text and its id.
 
-    Their ids are those in the vocabulary, or come after all others.
+    Their ids are those in the vocabulary, or come after all others. Of several with the same text, the last
+    one counts. (If only one of them is special or normalized, tokenizers follows the one in some things and
+    the other in others.)
     """
     ids: dict[str, int] = {}
+    found: dict[str, tuple[str, Json, str, int]] = {}
     for place, token in enumerate(typed([] if given is None else given, list, "added_tokens")):
         where = f"added_tokens[{place}]"
         text, id = member(typed(token, dict, where), "content", str, where), member(token, "id", int, where)
@@ -262,7 +265,12 @@ def listed(given: Any, vocab: Mapping[str, int]) -> Iterator[tuple[str, Json, st
         expected = vocab[text] if text in vocab else ids.setdefault(text, len(vocab) + len(ids))
         if id != expected:
             wrong(f"{where}, {shown(text)}, has the id {id}, and tokenizers would give it {expected}")
-        yield where, token, text, id
+        before = found.get(text, (where, token))[1]
+        for flag in ("special", "normalized"):
+            if before.get(flag, False) != token.get(flag, False):
+                wrong(f"its added token {shown(text)} is listed twice, and {flag} only once")
+        found[text] = where, token, text, id
+    return found.values()
 
 
 # --- Added tokens of models of characters ---------------------------------------------------------

@@ -11,6 +11,8 @@ points. But their syntax differs:
 - `{1,3}+` is possessive in fancy-regex, but a repeat of a repeat in Ruby's syntax;
 - `$` is the end of the text in fancy-regex, but the end of any line in Ruby's syntax;
 - in Ruby's syntax, a class inside a class is a part of it, `&&` is an intersection, and there is `[:punct:]`;
+- `\<` and `\>` are the ends of words in fancy-regex, but characters in Ruby's syntax;
+- where case is ignored, Oniguruma also finds `ss` as `ß`, and `\p{Lu}` outside a class finds no small letter;
 - the characters of `\w` differ, in eight of them.
 
 So a pattern is parsed, and written again in syntax that means the same in all three. Anything that is not
@@ -47,6 +49,10 @@ _SCRIPTS = frozenset(
         *("Arabic", "Hebrew", "Thai", "Devanagari", "Bengali", "Armenian"),
     )
 )
+_CASED = frozenset(
+    ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "Latin", "Cyrillic", "Greek", "Armenian")
+)
+"""The classes of characters that change with case."""
 _BRACKETS = {"punct": r"\p{P}\p{S}", "digit": r"\p{Nd}", "space": r"\s"}
 """The known classes of the form `[:punct:]`, in syntax that all three read."""
 _GROUPS = ("(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>")
@@ -57,6 +63,8 @@ _PROPERTY = re.compile(r"([pP])\{(\^?)(\w+)\}")
 _END = r"(?![\s\S])"
 """The end of the text, in syntax that all three read."""
 _MOST_NESTED = 50
+_MOST_LETTERS = 3
+"""How many letters may be one where case is ignored (`ffi`)."""
 
 
 class PatternError(ValueError):
@@ -102,11 +110,17 @@ class _Translation:
     """Where in `out` each group that is open begins."""
     can_repeat: bool = False
     """Whether the last part may be repeated."""
+    is_negated: bool = False
+    """Whether the class that is read is negated."""
+    ignores_case: bool = False
+    """Whether case is ignored in all of it."""
+    run: str = ""
+    """Where case is ignored: the last few characters that have just been written, one after the other."""
 
     def done(self) -> str:
         """The pattern in the other syntax."""
-        if self.pattern.startswith("(?i)"):
-            return f"(?i:{_Translation(self.pattern[4:], self.syntax).done()})"
+        if self.pattern.startswith("(?i)") and not self.ignores_case:
+            return f"(?i:{_Translation(self.pattern[4:], self.syntax, ignores_case=True).done()})"
         while self.at < len(self.pattern):
             self._part()
         if self.open:
@@ -132,8 +146,10 @@ class _Translation:
             self._end_group()
         elif character == "|":
             self._write("|", 1, can_repeat=False)
+            self.run = ""
         elif character == "[":
             begin = self.at
+            self.run = ""
             text = self._class()
             # A class that means the same in all three stays as it is.
             given = self.pattern[begin : self.at]
@@ -141,6 +157,10 @@ class _Translation:
         elif character == "\\":
             text, length = self._escape(in_class=False)
             is_place = text.startswith("(?")
+            if is_place or text in _CLASSES or text[:2] in (r"\p", r"\P"):
+                self._check_property(text, in_class=False)
+            else:
+                self._check_run(chr(_value(text)))
             self._write(text, length, can_repeat=not is_place, empty=is_place)
         elif character == "$":
             # `$` is the end of the text for us, but the end of any line for them.
@@ -153,6 +173,7 @@ class _Translation:
         elif character == "{":
             self._braces()
         else:
+            self._check_run(character)
             self._write(character, 1)
 
     def _write(self, text: str, length: int, *, can_repeat: bool = True, empty: bool = False) -> None:
@@ -160,6 +181,27 @@ class _Translation:
         self.empty.append(empty)
         self.at += length
         self.can_repeat = can_repeat
+
+    # --- Case -------------------------------------------------------------------------------------
+
+    def _case_counts(self) -> bool:
+        return not self.ignores_case and all(self.out[begin] != "(?i:" for begin in self.open)
+
+    def _check_run(self, character: str) -> None:
+        """One more character. Where case is ignored, Oniguruma also finds `ss` as one letter, `ß`."""
+        if self._case_counts():
+            self.run = ""
+            return
+        self.run = (self.run + character.casefold())[-_MOST_LETTERS:]
+        if self.run.endswith(tuple(_several().values())):
+            raise PatternError(f"{self.run} where case is ignored, which is not the same in Oniguruma")
+
+    def _check_property(self, text: str, *, in_class: bool) -> None:
+        r"""Where case is ignored, Oniguruma does not ignore it in `\p{Lu}`, but finds `ss` in `[\p{L}]`."""
+        self.run = ""
+        differs = text[3:-1] in _CASED or (in_class and text[1] in "PSD")
+        if differs and not self._case_counts() and not (in_class and self.is_negated):
+            raise PatternError(f"{text} where case is ignored, which is not the same in Oniguruma")
 
     # --- Groups -----------------------------------------------------------------------------------
 
@@ -200,8 +242,12 @@ class _Translation:
         if following == "+":
             self._check_repeat()
             # This is possessive for us, but a repeat of the repeat for them.
-            before, after = ("(?>", ")") if self.syntax == "ours" else ("(?:", ")+")
-            self.out[-1] = f"{before}{self.out[-1]}{text}{after}"
+            if self.syntax == "ours":
+                self.out[-1] = f"(?>{self.out[-1]}{text})"
+            elif int(least) > 1 or most == "0":
+                self.out[-1] = f"(?:{self.out[-1]}{text})+"
+            else:  # the same, and shorter (the crate `regex` errs with some repeats of repeats)
+                self.out[-1] += "+" if int(least) else "*"
             self.empty[-1] |= int(least) == 0
             self.at = found.end() + 1
             self.can_repeat = False
@@ -220,6 +266,7 @@ class _Translation:
         self.can_repeat = False
 
     def _check_repeat(self) -> None:
+        self.run = ""
         if not self.can_repeat or not self.out:
             raise PatternError(f"{self.pattern[self.at]} where nothing can be repeated (again)")
 
@@ -253,7 +300,9 @@ class _Translation:
                 return _END, 2
             if self.syntax == "theirs":
                 return rf"(?=\n?{_END})", 2
-        if first.isalnum() or ord(first) > 0x7F:
+        if first in "<>" and self.syntax == "theirs":
+            return first, 2
+        if first in "<>" or first.isalnum() or ord(first) > 0x7F:
             raise PatternError(f"\\{first}, which is not the same in Oniguruma")
         return f"\\{first}", 2
 
@@ -273,6 +322,7 @@ class _Translation:
         self.at += 1
         negated = self.pattern.startswith("^", self.at)
         self.at += negated
+        self.is_negated = negated if depth == 0 else self.is_negated
         items: list[str] = []
         sides: list[list[str]] = []
         first = self.at
@@ -313,13 +363,20 @@ class _Translation:
         low = self._character()
         after = self.pattern[self.at + 1 : self.at + 2]
         is_range = self.pattern.startswith("-", self.at) and after not in ("]", "")
-        if len(low) > 2 or low in _CLASSES or not is_range:
+        if len(low) > 2 or low in _CLASSES:
+            self._check_property(low, in_class=True)
             return [low]
-        self.at += 1
-        high = self._character()
-        if high in _CLASSES or _value(low) > _value(high):
-            raise PatternError(f"the range {low}-{high}")
-        return [f"{low}-{high}"]
+        high = low
+        if is_range:
+            self.at += 1
+            high = self._character()
+            if high in _CLASSES or _value(low) > _value(high):
+                raise PatternError(f"the range {low}-{high}")
+        if not self._case_counts() and not self.is_negated:
+            for letter in _several():
+                if _value(low) <= ord(letter) <= _value(high):
+                    raise PatternError(f"{letter} where case is ignored, which is not the same in Oniguruma")
+        return [f"{low}-{high}" if is_range else low]
 
     def _character(self) -> str:
         """A character, or an escape, in a class."""
@@ -347,6 +404,13 @@ def _is_plain(given: str) -> bool:
 
 def _value(text: str) -> int:
     return ord(_CONTROL.get(text[1], text[1]) if text[0] == "\\" else text)
+
+
+@cache
+def _several() -> dict[str, str]:
+    """The letters that are several where case is ignored, and what they are."""
+    letters = map(chr, range(0xFB18))
+    return {letter: letter.casefold() for letter in letters if len(letter.casefold()) > 1}
 
 
 def escaped_character(character: str) -> str:

@@ -325,6 +325,10 @@ def pieces_of(steps: Sequence[Any]) -> list[str] | None:
 
 _WORD = re.compile(r"\(\?:|\||\)\??|(?:\\.|[^\\()|]|\((?!\?:))+", re.DOTALL)
 """A part of a pattern that `_alternatives` returns: a bracket, a bar, or text between them."""
+_MOST_NESTED = 200
+"""How deep its groups may be nested. (A piece with more others as its beginnings would never be found.)"""
+_MOST_TEXT = 1 << 22
+"""How many characters its words may have together."""
 
 
 def _words(pattern: str) -> list[str] | None:
@@ -335,6 +339,8 @@ def _words(pattern: str) -> list[str] | None:
     around: list[tuple[list[str], list[str]]] = []
     for part in _WORD.findall(pattern):
         if part == "(?:":
+            if len(around) == _MOST_NESTED:
+                return None
             around.append((done, current))
             done, current = [], [""]
         elif part == "|":
@@ -345,7 +351,7 @@ def _words(pattern: str) -> list[str] | None:
                 return None
             inner = done + current + [""] * (part == ")?")
             done, current = around.pop()
-            if len(current) * len(inner) > 1 << 20:
+            if len(current) * sum(map(len, inner)) + len(inner) * sum(map(len, current)) > _MOST_TEXT:
                 return None
             current = [word + tail for word in current for tail in inner]
         else:
