@@ -1,5 +1,5 @@
-//! Lines of text from ids, and ids from lines of text: the form for programs that
-//! exchange ids as text, not as arrays.
+//! Lines of text from ids, and ids from lines of text: for programs that exchange ids as
+//! text, not as arrays.
 //!
 //! Each id is written as a word: its digits, its piece, or either of them as JSON. The words are made once. After that,
 //! writing an id copies its word, which takes less time than finding the id did.

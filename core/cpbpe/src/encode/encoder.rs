@@ -81,7 +81,7 @@ impl Scratch {
         Ok(Scratch { buffers, ids: Vec::new() })
     }
 
-    /// Give back the memory of buffers that one large text gave room for more than `limit` items.
+    /// Give back the memory of buffers to which one large text gave room for more than `limit` items.
     pub fn trim(&mut self, limit: usize) {
         let Buffers { padded, compact, normalized, origins, chunk, .. } = &mut self.buffers;
         for buffer in [padded, compact, normalized] {
@@ -224,8 +224,8 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
     /// Append the ids of the words of a batch, and of the singles between them.
     ///
     /// # Safety
-    /// `run_on` must have made room for them. The singles of the batch must be in `singles`, and
-    /// `cache::STEP` more.
+    /// `run_on` must have made room for them. The singles of the batch, and `cache::STEP` more, must be in
+    /// `singles`.
     unsafe fn append_words(
         &mut self,
         text: &[u8],

@@ -3,9 +3,9 @@
 //!
 //! The ids of a *run*, some consecutive texts that one thread encodes at a time, are copied to the target as soon as it
 //! is known where they begin there: when all runs before it are done. At that moment they are still in the processor's
-//! nearest cache, and their buffer can be used for another run. (Joining all runs at the end has to
-//! read everything from distant memory. That took a tenth of all time; with spans, each of which is four times as large
-//! as an id, it took half of all time.)
+//! nearest cache, and their buffer can be used for another run. (Joining all runs at the end has to read everything
+//! from distant memory. That took a tenth of all time; with spans, each of which is four times as large as an id, it
+//! took half of all time.)
 //!
 //! How many ids there will be is estimated once some texts are done. If the target turns out to be too small, the
 //! remaining runs keep their own memory, and the caller joins everything.

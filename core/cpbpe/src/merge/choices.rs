@@ -178,8 +178,8 @@ impl Choices {
         self.add(vocab, text, key)
     }
 
-    /// Make room for another chunk: add slots or, if there are already the most that are allowed, forget
-    /// all chunks.
+    /// Make room for another chunk: add slots or, if there are already as many as are allowed, forget all
+    /// chunks.
     fn make_room(&mut self) -> Result<(), Halt> {
         if 2 * self.taken < self.slots.len() {
             return Ok(());

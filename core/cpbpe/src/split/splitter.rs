@@ -54,8 +54,8 @@ impl Splitter {
         PATTERNS.iter().map(|&(pattern, _)| pattern)
     }
 
-    /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting fails only
-    /// for a chunk of 4 GiB or more.
+    /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting fails only for a
+    /// chunk of 4 GiB or more.
     pub fn has_scanner(&self) -> bool {
         matches!(self.0, Method::Scanner(..))
     }
