@@ -130,7 +130,7 @@ def documents_of(arguments: argparse.Namespace, files: Iterable[str]) -> Documen
 
 def add_messages(parser: Parser, what: str) -> None:
     """Add the options about messages and progress; `what` is what is said with --verbose."""
-    parser.add("--quiet -q", "print nothing but errors: no summary, no progress bar")
+    parser.add("--quiet -q", "print nothing but warnings and errors: no summary, no progress bar")
     parser.add("--verbose -v", f"also say {what}")
     parser.add("--progress", "show a progress bar, even if the output goes into a pipe")
 

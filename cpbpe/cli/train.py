@@ -65,7 +65,7 @@ GUESSED = {
     "encoding": "a corpus is UTF-8; convert it first, for example with iconv",
     **dict.fromkeys(("options", "config"), "each option is given by itself, such as --vocab-size 1000"),
     "i": "the corpus comes first, without a name",
-    "silent": "--quiet hides everything but errors",
+    "silent": "--quiet hides everything but warnings and errors",
     "sentence-iterator": "the corpus comes first; - is the standard input",
     "sentence-reader": "the corpus comes first; - is the standard input",
     "pretokenizer": "only Python can give a function; --pretokenization-delimiter can do the same for text "
@@ -147,6 +147,9 @@ def run(arguments: argparse.Namespace) -> int:
     corpus = corpus_of(arguments, "cpbpe train corpus.txt --out my", "the model has no name")
     options = options_of(arguments)
     name = arguments.out.removesuffix(".model")
+    if not os.path.basename(name) and name != arguments.out:
+        raise ValueError(f"{arguments.out!r} has no name before .model; give one, such as '{name}my.model'")
+    # (A name that ends in / is refused by `check_outputs`.)
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
     if isinstance(options, ByteTrainOptions) and format_for(name) is not MODEL:
         outputs = [name]  # such as my.tiktoken
@@ -160,8 +163,8 @@ def run(arguments: argparse.Namespace) -> int:
     show_corpus(arguments, corpus)
     counts = load_counts(corpus)
     with warnings.catch_warnings():
-        if not arguments.quiet:
-            warnings.simplefilter("ignore", UserWarning)  # about the corpus, which the report repeats
+        if not arguments.quiet:  # the report is printed, and repeats the warnings about the corpus
+            warnings.simplefilter("ignore", UserWarning)
         result = train(
             list(map(Path, corpus)) if counts is None else counts,
             preset=options,
@@ -184,31 +187,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def load_counts(paths: list[str]) -> WordCounts | None:
-    """The counts in files that `cpbpe count` wrote, merged; None if no path is such a file."""
+    """The counts in files that `cpbpe count` wrote, merged; None if no path names such a file."""
     with importing:
         from cpbpe.training.word_counts import MAGIC, WordCounts
-    count_files = []
-    for path in filter(os.path.isfile, paths):
-        with open(path, "rb") as file:
-            if file.read(len(MAGIC)) == MAGIC:
-                count_files.append(path)
+    count_files: list[str] = []
+    others = [path for path in paths if os.path.isdir(path)]
+    for path in find([path for path in paths if path not in others], any_text=True).files:
+        is_counts = False
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                is_counts = file.read(len(MAGIC)) == MAGIC
+        (count_files if is_counts else others).append(path)
     if not count_files:
         return None
-    if len(count_files) < len(paths):
-        other = next(path for path in paths if path not in count_files)
+    if others:
         raise ValueError(
-            f"{count_files[0]} contains word counts, and {other} does not; count that first, with 'cpbpe "
-            f"count'"
+            f"{count_files[0]} contains word counts, and {others[0]} does not; count that first, with "
+            f"'cpbpe count'"
         )
-    first, *others = map(WordCounts.load, count_files)
-    return first.merge(*others)
+    first, *more = map(WordCounts.load, count_files)
+    return first.merge(*more)
 
 
 # --- What training and counting share ----------------------------------------------------------------
 
 
 def add_corpus(parser: Parser) -> None:
-    """Add the corpus, also as spm_train names it."""
+    """Add the corpus, and --input and --model-type of spm_train, which are not listed."""
     parser.add_argument(
         "corpus",
         nargs="*",
@@ -270,7 +275,7 @@ def corpus_of(arguments: argparse.Namespace, example: str, no_name: str) -> list
     if not paths:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder: {example}")
     for path in paths:
-        if (way_out := _no_path(path)) and not os.path.lexists(path):
+        if (way_out := _advice_on_stray_value(path)) and not os.path.lexists(path):
             raise NotUnderstoodError(f"there is no file {path!r}; {way_out}")
     if arguments.out is None:
         # If the corpus is missing, too, that error comes first.
@@ -285,7 +290,7 @@ def show_corpus(arguments: argparse.Namespace, corpus: list[str]) -> None:
         show_files(found_of(arguments, corpus), verbose=True)
 
 
-def _no_path(given: str) -> str | None:
+def _advice_on_stray_value(given: str) -> str | None:
     """Advice about an argument that was probably meant as the value of the option before it."""
     if given.lower() in ("true", "false"):
         return f"the value of a switch comes after a '=', as in --byte-fallback={given}"

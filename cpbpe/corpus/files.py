@@ -67,12 +67,10 @@ def became_shorter(path: str, size: int, before: int) -> CorpusError:
     )
 
 
-def shortened(
-    file_parts: Iterable[bytes], longest: int, left_away: Callable[[int], object]
-) -> Iterator[bytes]:
+def shortened(file_parts: Iterable[bytes], longest: int, dropped: Callable[[int], object]) -> Iterator[bytes]:
     r"""Yield the same parts, but drop the rest of a line once it is longer than `longest`.
 
-    Lines that long are not counted anyway, so a line of any length takes little memory. `left_away` is called
+    Lines that long are not counted anyway, so a line of any length takes little memory. `dropped` is called
     with the number of bytes dropped, before the part in which the line ends.
 
     >>> list(shortened([b"ab\nlong ", b"long ", b"long\nc"], 4, print))
@@ -85,7 +83,7 @@ def shortened(
         end = part.find(b"\n")
         if length > longest:
             too_much = end if end >= 0 else len(part)
-            left_away(too_much)
+            dropped(too_much)
             length += too_much
             part = part[too_much:]
         last = part.rfind(b"\n")

@@ -337,7 +337,7 @@ _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "is an image"),
     (b"\xff\xd8\xff", "is an image"),
     (b"GGUF", "is a model (GGUF), not text"),
-    (b"CPBPEWC", "holds word counts; to train on them, give cpbpe.WordCounts.load(path)"),
+    (b"CPBPEWC", "holds word counts; {counts}"),
     (b"\xff\xfe\0\0", "is UTF-32; {utf_32}"),
     (b"\0\0\xfe\xff", "is UTF-32; {utf_32}"),
     (b"\xff\xfe", "is UTF-16; {utf_16}"),
@@ -395,6 +395,10 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
                 said = what.format(
                     parquet=given("format", "parquet"),
                     arrow=given("format", "arrow"),
+                    counts=advised(
+                        "to train on them, give cpbpe.WordCounts.load(path)",
+                        "'cpbpe train' takes such files, without others",
+                    ),
                     utf_16=_to_utf_8("utf-16"),
                     utf_32=_to_utf_8("utf-32"),
                 )

@@ -201,10 +201,7 @@ class WordCounter:
         """End the text whose parts were given to `add_part`."""
         if self._parts is not None:
             text, self._parts = b"".join(self._parts), None
-            if text:
-                self.add([text])
-            else:  # (an empty text in parts counts as a text, and not as one that is left out)
-                self._sentences += 1
+            self.add([text])
 
     def tallies(self) -> Tallies:
         """What was seen and what was skipped. A text that comes in parts is counted when it has ended."""

@@ -121,9 +121,10 @@ class Finder:
         return found
 
     def last_start(self, text: bytes, at: int, stop: int) -> int:
-        """Return where the last key or character before `stop` begins; `at` if none begins after it.
+        """Return where the last key or character before `stop` begins; `at` if `stop` is not after it.
 
-        Keys are taken from left to right, so they do not overlap.
+        Keys are taken from left to right, so they do not overlap. The text is UTF-8, and `at` is between
+        characters.
 
         >>> Finder([b"ab"]).last_start(b"a-abab-", 0, 5)
         4
@@ -163,8 +164,7 @@ class Finder:
 
 
 def may_overlap(texts: Collection[str], others: Collection[str]) -> bool:
-    """Whether a text can hold one of `texts` such that one of `others` that begins later takes a part of it,
-    or lies within it.
+    """Whether in some text one of `others` can lie within one of `texts`, or begin in it and go on after it.
 
     >>> may_overlap(["ab"], ["bc"]), may_overlap(["bc"], ["ab"]), may_overlap(["abc"], ["b"])
     (True, False, True)

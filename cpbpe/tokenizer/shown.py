@@ -108,7 +108,7 @@ class Cell(NamedTuple):
     id: int
     """The id of the token; -1 if there is none."""
     data: bytes
-    """What is drawn: the piece, or the text that was copied or removed."""
+    """What is drawn: the bytes of the piece, the name of a special token, or unknown or removed text."""
     span: tuple[int, int]
     """The part of the text that it came from, in the units of the encoding."""
     surface: bytes
@@ -128,7 +128,8 @@ class Group(NamedTuple):
     cells: tuple[Cell, ...]
     """One token; or all tokens that share characters."""
     together: bytes
-    """What several spell together, in the order of the text, or a byte alone; nothing for other tokens."""
+    """What all cells spell together, in the order of the text, if there are several, or if the only one is a
+    byte that is a whole character. Otherwise empty."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Shown:
         return self.html()
 
     def html(self) -> str:
-        """A fragment of HTML that can be put in any page: without scripts, styles for others, or requests."""
+        """A fragment of HTML that can be put in any page: without scripts, requests, or style sheets."""
         encoding = self.encoding
         text = _given_text(encoding)
         summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
@@ -213,7 +214,7 @@ class Shown:
     @kept
     def groups(self) -> list[Group]:
         """The cells that are drawn: one for each token, and for each part of the text that has no token."""
-        # 1. The first tokens in the order of the text, even if `reverse` has reversed them.
+        # 1. The first `limit` ids, brought into the order of the text if `reverse` has reversed them.
         ends = [end for _, end in self.encoding.offsets]
         turned = any(following < end for end, following in pairwise(ends))
         numbers: Sequence[int] = range(len(ends) if self.limit is None else min(self.limit, len(ends)))
@@ -222,7 +223,8 @@ class Shown:
             numbers = numbers[::-1]
         # 2. Their cells, and those of the text between them. What comes before or after tokens that are not
         #    drawn is not removed text.
-        cells = list(_cells(self.encoding, numbers, turned and not all_there, all_there or turned))
+        from_first, to_end = turned and not all_there, all_there or turned
+        cells = list(_cells(self.encoding, numbers, from_first=from_first, to_end=to_end))
         # 3. Tokens that share a character.
         groups = list(_grouped(cells))
         return [Group(group.cells[::-1], group.together) for group in groups[::-1]] if turned else groups
@@ -240,8 +242,12 @@ class Shown:
 # --- Cells ----------------------------------------------------------------------------------------
 
 
-def _cells(encoding: Drawable, numbers: Sequence[int], from_first: bool, to_end: bool) -> Iterator[Cell]:
-    """The cells of tokens in the order of the text."""
+def _cells(encoding: Drawable, numbers: Sequence[int], *, from_first: bool, to_end: bool) -> Iterator[Cell]:
+    """The cells of tokens, in the order of the text, and of removed text.
+
+    Text before the first of these tokens is not removed if `from_first`; text after the last one only is if
+    `to_end`. (Tokens that are not drawn may have come from it.)
+    """
     text = _given_text(encoding)
     offsets, ids = encoding.offsets, encoding.ids
     # Special tokens around the text have no part of it, so removed text is not counted from them.
@@ -286,6 +292,8 @@ def _cell(encoding: Drawable, number: int, text: str | bytes) -> Cell:
     surface = _bytes(text[span[0] : span[1]])
     facts, data, score = encoding.facts, name.encode(), None
     kind: Kind = "text"
+    if facts is not None and facts.special.plain.get(name) == id:  # an added token that is not special
+        return Cell("text", number, id, data, span, surface)
     if id in encoding.special or (facts is not None and id >= facts.engine.size):
         kind = "special"
     elif facts is not None:
@@ -308,8 +316,8 @@ def _grouped(cells: list[Cell]) -> Iterator[Group]:
             continue
         members = tuple(cells[begin:at])
         together = b"".join(cell.data for cell in members)
-        is_seen = len(members) == 1 and (members[0].kind != "byte" or not is_valid_utf8(together))
-        yield Group(members, b"" if is_seen else together)
+        says_it_all = len(members) == 1 and (members[0].kind != "byte" or not is_valid_utf8(together))
+        yield Group(members, b"" if says_it_all else together)
         begin = at
 
 

@@ -1,7 +1,8 @@
-"""How a reader's functions are tried: the first case that fails, made small, and what was expected.
+"""Tries the functions that a learner has written for an exercise of `cpbpe learn`.
 
-What a reader writes may never end, fill the memory or end Python, so `climb_file` runs it in another process.
-The exercises are in `ladder.py`.
+The first case that fails is made as small as possible, and reported with what was expected. What a learner
+writes may never end, fill the memory or end Python, so `climb_file` runs it in another process. The exercises
+are in `ladder.py`.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def climb(
     watch: Watch = lambda running: nullcontext(),
     printed: TextIO | None = None,
 ) -> int | Failure:
-    """Try the functions: how many cases hold, or the first that does not, without what it can do without.
+    """Try the functions. Returns how many cases hold, or the first failure, as small as it can be.
 
     Every call runs within `watch`, and what it prints goes to `printed`. If a function is missing, it is a
     ValueError.
@@ -114,10 +115,14 @@ def climb(
         if failure:
             helps = failure.remark or str(case.remark(*case.arguments))
             if "__file__" in functions:  # the same again, with nothing that an earlier call has left
-                with redirect_stdout(output), watch(replace(failure, given="")):
+                fresh = functions  # (if the file cannot run again, as if it has made a folder)
+                with suppress(BaseException), redirect_stdout(output), watch(replace(failure, given="")):
                     fresh = runpy.run_path(functions["__file__"])
                 if not _try(rung, case, fresh, watch, output):
-                    helps = "Alone it is right: a global or a default argument is kept from call to call."
+                    helps = (
+                        "Called alone it gives the right answer: a global or a default argument keeps "
+                        "something from earlier calls."
+                    )
             return replace(failure, remark=helps.strip())
         count += 1
     return count
@@ -171,8 +176,8 @@ def _try(
                 wrong = ""
             elif unicodedata.normalize("NFC", given) == unicodedata.normalize("NFC", wrong):
                 given, wrong = ascii(answer), ascii(expected)  # (they look alike)
-    except (Exception, SystemExit) as error:
-        given, remark = _told(error, file), " "  # (no remark: it is about answers)
+    except BaseException as error:  # (Ctrl-C does not come here: see `_apart`)
+        given, remark = _told(error, file), " "  # (a space, so that no remark about answers takes its place)
 
     # 3. What is wrong with it.
     for name, one, copy in zip(names, case.arguments, copies, strict=True):
@@ -198,7 +203,8 @@ def _smaller(arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
                 kept: Any = parts[:at] + parts[at + size :]
                 if isinstance(value, str):
                     kept = "".join(kept)
-                elif isinstance(value, dict):  # (a character of the text stays: otherwise it becomes bytes)
+                elif isinstance(value, dict):
+                    # (Characters of the text, the first argument, stay: otherwise it would become bytes.)
                     kept = {key: value[key] for key in parts if key in kept or key in list(arguments[0])}
                 if len(kept) < len(value):
                     yield (*arguments[:place], kept, *arguments[place + 1 :])
@@ -305,7 +311,7 @@ def _apart(
     try:
         with watch(Failure(file, "", "a file that ends")):
             functions = runpy.run_path(file)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         pipe.send(f"{file} cannot be run: {_told(error, file)}")
         return
     with suppress(ImportError, OSError, ValueError):  # (a ValueError if there is a lower limit already)

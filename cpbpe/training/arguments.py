@@ -58,7 +58,7 @@ class ReadingOptions(NamedTuple):
     memory_limit: int | None = None
     """About how many bytes the counts may take in memory."""
     raw: bool = False
-    """Whether paths are taken as they are, and files are not decompressed."""
+    """If True, paths are not patterns, a list of str holds paths, and files are not decompressed."""
 
     @classmethod
     def checked(
@@ -97,7 +97,7 @@ def from_sentencepiece(options: Mapping[str, Any]) -> dict[str, Any]:
     ignored = [name for name in options if name in MEANINGLESS]
     if ignored:
         warnings.warn(
-            f"{listed(ignored)}: sentencepiece has this, but it changes nothing about a BPE model; ignored",
+            f"{listed(ignored)}: no effect on a BPE model, as in sentencepiece; ignored",
             stacklevel=3,
         )
     for theirs, ours in RENAMED.items():
@@ -117,8 +117,8 @@ def from_sentencepiece(options: Mapping[str, Any]) -> dict[str, Any]:
 def takes_a_corpus(function: F) -> F:
     """A decorator for a function with an argument `source` and options.
 
-    It takes sentencepiece's names for arguments, too. Others call the corpus files or data; without this
-    decorator, Python would only say that `source` is missing, and with it, the error explains that name.
+    It takes sentencepiece's names for arguments, too. Other libraries name this argument `files` or `data`.
+    For those names the error says that it is `source` here, instead of Python's "missing argument".
     """
     before = function.__code__.co_varnames.index("source")  # how many arguments come before it
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -53,7 +53,7 @@ class Block:
     """How many times each of `sentences` counts; None for once."""
     sizes: list[int] | None = None
     """How many sentences each record of a file has; None if each record is one sentence."""
-    left_away: int = 0
+    dropped_bytes: int = 0
     """The number of bytes dropped from the first line, which is too long to be counted anyway."""
     newlines: int | None = None
     """The number of newlines in `lines`, set when the block is counted so that they are not counted twice."""
@@ -146,22 +146,22 @@ class Corpus(Files):
             yield from self._parts_of_text(name, parts_of_file)
             return
         first = 1
-        left_away = 0
+        dropped_bytes = 0
 
-        def leave_away(size: int) -> None:
-            nonlocal left_away
-            left_away += size
+        def drop(size: int) -> None:
+            nonlocal dropped_bytes
+            dropped_bytes += size
 
         keep = False
         if format == "text" and isinstance(self._spec, CountSpec):
             keep, longest = self._spec.keep_newlines, self._spec.max_sentence_length
-            parts_of_file = shortened(parts_of_file, longest, leave_away) if longest else parts_of_file
+            parts_of_file = shortened(parts_of_file, longest, drop) if longest else parts_of_file
         for lines in whole_lines(parts_of_file, keep):
             if first == 1:
                 self.mark(name, lines)
             if format == "text":
-                block = Block(name, first, lines, left_away=left_away, keep_newlines=keep)
-                left_away = 0
+                block = Block(name, first, lines, dropped_bytes=dropped_bytes, keep_newlines=keep)
+                dropped_bytes = 0
                 yield block
                 first += lines.count(b"\n") if block.newlines is None else block.newlines
                 continue
@@ -375,15 +375,14 @@ class Broken:
         """How many there are."""
         return sum(file.sentences for file in self._files.values())
 
-    def add(self, block: Block, number: int) -> None:
-        """Record that this many sentences of a block are broken."""
+    def add(self, block: Block, number: int, skipped: Callable[[bytes], object]) -> None:
+        """Record that this many sentences of a block are broken, without those that are `skipped`."""
         known = self._files.get(block.name)
         if known is not None:
             known.sentences += number
             return
-        sentences = enumerate(block.as_sentences())
-        broken = ((index, text) for index, text in sentences if not is_valid_utf8(text))
-        index, text = next(broken, (0, b""))
+        used = ((index, text) for index, text in enumerate(block.as_sentences()) if not skipped(text))
+        index, text = next(((index, text) for index, text in used if not is_valid_utf8(text)), (0, b""))
         where = block.name if block.part is not None else block.where(index)
         self._files[block.name] = _BrokenFile(number, where, text)
 

@@ -28,7 +28,6 @@ from cpbpe.training.options import Pretokenizer
 from cpbpe.training.report import Example, LeftOut, Reading
 
 _BATCH = 1 << 14
-_SAMPLED = "sample"  # the name of blocks that hold sampled sentences
 
 
 # --- What counts depend on ------------------------------------------------------------------------
@@ -62,7 +61,7 @@ class CountSetup:
     def from_dict(cls, values: Mapping[str, Any]) -> CountSetup:
         """The setup that `to_dict` turned into these values.
 
-        Values of other types raise a ValueError, because a file can hold anything.
+        Other values raise a ValueError, KeyError, TypeError or AttributeError. (A file can hold anything.)
         """
         if "byte_level" in values:
             byte_spec = {name: values["byte_level"][name] for name in ("pattern", "ordered")}
@@ -99,16 +98,11 @@ class CountSetup:
                 different.append(name)
         return different
 
-    def serving(self, wanted: CountSetup) -> CountSetup:
-        """The wanted setup as these counts can serve it: with the order of words, if they record it.
-
-        Counts that record that order can be used with both rules for ties.
-        """
-        if isinstance(self.spec, ByteCountSpec) and isinstance(wanted.spec, ByteCountSpec):
-            return replace(
-                wanted, spec=replace(wanted.spec, ordered=wanted.spec.ordered or self.spec.ordered)
-            )
-        return wanted
+    def with_order_of(self, counted: CountSetup) -> CountSetup:
+        """Return this setup, with the order of words if `counted` has it: that serves both rules for ties."""
+        if isinstance(self.spec, ByteCountSpec) and isinstance(counted.spec, ByteCountSpec):
+            return replace(self, spec=replace(self.spec, ordered=self.spec.ordered or counted.spec.ordered))
+        return self
 
     def _by_option(self) -> dict[str, Any]:
         """The values by the names of their options. What is not an option is named in words, for messages."""
@@ -189,7 +183,7 @@ class Sample:
 
 
 class Counting:
-    """A counter, and the work around it: sampling, the pretokenizer, and the places of examples."""
+    """A counter, and the work around it: sampling, the pretokenizer, and where skipped lines are."""
 
     def __init__(self, options: Any, setup: CountSetup, threads: int):
         """`options`: those of training, of either family."""
@@ -231,25 +225,33 @@ class Counting:
             return True
         sentences = block.as_sentences()
         # The counter sees only the chosen sentences, so sentences that are not valid UTF-8 are counted here.
-        if block.lines is None or not is_valid_utf8(block.lines):
-            broken = sum(not is_valid_utf8(sentence) for sentence in sentences)
-            if broken:
-                self.broken.add(block, broken)
+        all_valid = block.lines is not None and is_valid_utf8(block.lines)
+        broken, needs_more = 0, True
         for index, sentence in enumerate(sentences):
-            size = len(sentence) + (block.left_away if index == 0 else 0)
+            size = len(sentence) + (block.dropped_bytes if index == 0 else 0)
             self._sentences += 1
             self._bytes += size
-            reason = skip_reason(sentence, self._max_length)
-            if reason is not None and (reason != "reserved" or self._skips_reserved):
+            reason = self._skip_reason(sentence)
+            if reason is not None:
                 skipped = self._skipped.get(reason, LeftOut())
                 examples = skipped.examples
                 if len(examples) < EXAMPLES:
                     text = sentence[:EXAMPLE_BYTES].decode(errors="replace")
                     examples = (*examples, Example(block.where(index), text))
                 self._skipped[reason] = LeftOut(skipped.sentences + 1, skipped.bytes + size, examples)
-            elif not self._sample.offer(sentence, block.counts[index] if block.counts else 1):
-                return False
-        return True
+                continue
+            broken += not (all_valid or is_valid_utf8(sentence))
+            needs_more = self._sample.offer(sentence, block.counts[index] if block.counts else 1)
+            if not needs_more:
+                break
+        if broken:
+            self.broken.add(block, broken, self._skip_reason)
+        return needs_more
+
+    def _skip_reason(self, sentence: bytes) -> str | None:
+        """Why a sentence is skipped; None if it is not, or only because normalization leaves nothing."""
+        reason = skip_reason(sentence, self._max_length)
+        return None if reason == "reserved" and not self._skips_reserved else reason
 
     def sampled(self) -> list[Block]:
         """The chosen sentences, to be counted."""
@@ -259,11 +261,10 @@ class Counting:
         all_once = all(count == 1 for count in counts)
         return [
             Block(
-                _SAMPLED,
-                at + 1,
-                None,
-                sentences[at : at + _BATCH],
-                None if all_once else counts[at : at + _BATCH],
+                name="sample",
+                first=at + 1,
+                sentences=sentences[at : at + _BATCH],
+                counts=None if all_once else counts[at : at + _BATCH],
             )
             for at in range(0, len(sentences), _BATCH)
         ]
@@ -280,14 +281,14 @@ class Counting:
             self.counter.add_block(block.lines, self._threads)
         else:
             self.counter.add(block.sentences, block.counts, self._threads)
-        self._dropped_bytes += block.left_away
+        self._dropped_bytes += block.dropped_bytes
         tallies = self.counter.tallies()
         if block.lines and not block.keep_newlines:
             # Each line is a sentence, so the tallies say how many newlines the block has. (Counting these
             # again in Python would take a tenth of the time that counting the words takes.)
             block.newlines = tallies.sentences - self._counted - (not block.lines.endswith(b"\n"))
-        if tallies.broken > self._broken_before and block.name != _SAMPLED:
-            self.broken.add(block, tallies.broken - self._broken_before)
+        if tallies.broken > self._broken_before and self._sample is None:  # (`take` counts those of a sample)
+            self.broken.add(block, tallies.broken - self._broken_before, self._skip_reason)
         self._broken_before = tallies.broken
         for reason, skipped in tallies.skipped.items():
             for index, (number, _) in enumerate(skipped.examples):

@@ -135,7 +135,7 @@ class WordCounts:
 
     def check_setup(self, wanted: CountSetup) -> None:
         """Raise a TrainingError if the counts were made with other options than these."""
-        different = self.setup.differences(self.setup.serving(wanted))
+        different = self.setup.differences(wanted.with_order_of(self.setup))
         if different:
             raise TrainingError(
                 "the counts were made with other options than this training uses; give the same options, or "

@@ -63,6 +63,15 @@ def test_the_core_counts_as_the_reference() -> None:
         assert counted(make_counter(spec), told, rng.choice([1, 3])) == expected, (spec, told)
 
 
+def test_an_empty_text_in_parts_is_one_that_is_left_out() -> None:
+    for make in (make_counter, ReferenceByteCounter):
+        counter = make(ByteCountSpec())
+        counter.add([b""])
+        counter.add_part(b"")
+        counter.end_text()
+        assert (counter.tallies().sentences, counter.tallies().skipped["empty"].sentences) == (2, 2)
+
+
 def test_many_lines_on_several_threads() -> None:
     """More than a thread takes at once, with lines that are not UTF-8, and without a newline at the end."""
     lines = [line.encode() + b"\n" for line in corpus.lines(400)]

@@ -342,7 +342,7 @@ def test_the_command(
     ("number", "body", "printed"),
     [
         (1, "return right(ids)", "Rung 1 holds"),
-        (1, "kept.update(right(ids)); return kept", "Alone it is right"),
+        (1, "kept.update(right(ids)); return kept", "Called alone it gives the right answer"),
         (2, "return right(ids, pair, new) if pair in zip(ids, ids[1:]) else ids", "which is ids itself"),
         (3, "return {}", "in the order in which they are merged, not a dict"),
         (3, "return right(text, vocab_size)[:-1]", "258 pieces are 256 bytes and 2 merges"),
@@ -370,6 +370,31 @@ def test_what_is_said(
     Path("tokenizer.model").write_bytes(zoo.model("tokenizer.model.v1"))
     main(["learn", str(number), "mine.py", *(["tokenizer.model"] if number == len(RUNGS) else [])])
     assert printed in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [
+        ("open('log', 'x').close()\ndef get_stats(ids):\n    return {1: 2}\n", "gives     {1: 2}\n"),
+        (
+            "def get_stats(ids):\n    raise KeyboardInterrupt('mine')\n",
+            "gives     KeyboardInterrupt: mine (mine.py line 2)\n",
+        ),
+    ],
+)
+def test_files_that_run_once_and_other_exceptions(
+    source: str,
+    given: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(source, encoding="utf-8")
+    assert main(["learn", "1", "mine.py"]) == 1
+    printed = capfd.readouterr()
+    assert given in printed.out
+    assert printed.err == ""
 
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is only limited here")

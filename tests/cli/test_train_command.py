@@ -122,6 +122,8 @@ def test_counting_in_parts(engine: str, corpus: Path, capsys: pytest.CaptureFixt
     assert main(["train", "one.counts", "two.counts", "--vocab-size", "800", "-q", "-o", "parts"]) == 0
     assert main(["train", "corpus.txt", "other.txt", "--vocab-size", "800", "-q", "-o", "whole"]) == 0
     assert Path("parts.model").read_bytes() == Path("whole.model").read_bytes()
+    assert main(["train", "*o.counts", "one.c*", "--vocab-size", "800", "-q", "-o", "matched"]) == 0
+    assert Path("matched.model").read_bytes() == Path("whole.model").read_bytes()
     assert main(["train", "one.counts", "other.txt", "--vocab-size", "800", "-o", "x"]) == 1
     assert "other.txt does not; count that first" in capsys.readouterr().err
     assert main(["count", "one.counts", "two.counts", "-q", "--out", "both.counts"]) == 0
@@ -272,7 +274,8 @@ def test_every_option_has_a_flag() -> None:
         (["train", "none.txt", "--out", "my"], 1, "cpbpe: no such file or directory: 'none.txt'"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "9"], 1, "cpbpe: --vocab-size is 9, but"),
         (["train", "corpus.txt", "--out", "my", "--vocab-size", "90000"], 1, "choose a size in this range"),
-        (["train", "corpus.txt", "--out", "folder/"], 1, "is a folder"),
+        (["train", "corpus.txt", "--out", "folder/"], 1, "'folder/' is a folder"),
+        (["train", "corpus.txt", "--out", ".model"], 1, "'.model' has no name before .model; give one"),
         (["train", "corpus.txt", "--out", "my", "--input-format", "tsv"], 1, "corpus.txt:1: a line of tsv"),
         (["--help"], 0, ""),
         (["train", "--help"], 0, ""),

@@ -1,11 +1,13 @@
 """`tok.show`: what is drawn is the text and its tokens, all of them, and nothing that acts."""
 
+import json
 import pickle
 import re
 import sys
 import time
 from dataclasses import asdict
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -279,6 +281,26 @@ def test_encodings_draw_themselves(engine: str, monkeypatch: pytest.MonkeyPatch)
     page = Page(again._repr_html_())
     assert [data for _, data in page.titles] == [cell.data for cell in cells_of(cpbpe.Shown(encoding))]
     assert set(asdict(encoding)) == {"ids", "pieces", "offsets", "text", "unit", "special"}
+
+
+@tiers.engines
+@pytest.mark.parametrize("name", ["llama", "bytes"])
+def test_added_tokens_that_are_not_special(
+    engine: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPBPE_ENGINE", engine)
+    tokenizer(name).save(tmp_path / "tokenizer.json")
+    content = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    size = len(tokenizer(name))
+    for id, text, special in ((size, "myo", False), (size + 1, "<x>", True)):
+        content["added_tokens"].append({"id": id, "content": text, "special": special, **flags})
+    tok = cpbpe.Tokenizer.from_bytes(json.dumps(content).encode())
+    shown = tok.show("myo<x>", allowed_special="all")
+    added = [(cell.kind, cell.data) for cell in cells_of(shown) if cell.id >= size]
+    assert added == [("text", b"myo"), ("special", b"<x>")]
+    assert shown.html().count("special token") == 2  # in its title, and in the table
+    check(shown, "myo<x>")
 
 
 def test_it_is_a_value() -> None:

@@ -192,7 +192,7 @@ def test_a_call_written_for_sentencepiece(
     sentencepiece.SentencePieceTrainer.train(
         **{**LECTURE, "input": "toy.txt", "model_prefix": "theirs", "minloglevel": 2}
     )
-    with pytest.warns(UserWarning, match="^seed_sentencepiece_size: sentencepiece has this, but it changes"):
+    with pytest.warns(UserWarning, match="^seed_sentencepiece_size: no effect on a BPE model, as in sent"):
         result = train(input="toy.txt", **LECTURE) if by_name else train("toy.txt", **LECTURE)
     assert Path("tok400.vocab").read_bytes() == Path("theirs.vocab").read_bytes()
     assert cpbpe.load("tok400.model") == result.tokenizer

@@ -50,6 +50,27 @@ def test_texts_that_are_not_utf8(engine: str) -> None:
     assert ["U+FFFD 1 time:" in warning for warning in report.warnings] == [True]
 
 
+def test_a_file_with_the_name_of_something_else(engine: str) -> None:
+    write("sample", b"good\nbad \xff x\n" * 9)
+    for size in (0, 1000):
+        with pytest.warns(UserWarning, match=r"^9 lines of sample are not .*, the first at sample:2 \("):
+            report = train(
+                ["sample"], vocab_size=270, input_sentence_size=size, hard_vocab_limit=False
+            ).report
+        assert len(report.warnings) == 1
+
+
+def test_only_lines_that_are_used_are_warned_of(engine: str) -> None:
+    """Neither those that are too long nor those after the end of a sample are trained on."""
+    write("a.txt", b"good line here\n" * 200 + b"\xff" * 101 + b"\nbad \xff line" * 5)
+    for size in (0, 3000):
+        with pytest.warns(UserWarning, match=r"^5 lines of a.txt are not .*, the first at a.txt:202 \("):
+            counts = WordCounts.build(["a.txt"], max_sentence_length=100, input_sentence_size=size)
+        assert counts.reading.not_utf8 == 5
+    first = WordCounts.build(["a.txt"], input_sentence_size=101, shuffle_input_sentence=False)
+    assert first.reading.warnings == ()
+
+
 def test_many_files_that_are_not_utf8() -> None:
     for number in range(8):
         write(f"{number}.txt", b"caf\xe9\n")

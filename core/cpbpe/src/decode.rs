@@ -160,7 +160,7 @@ impl Decoder {
         }
         text.end_run()?;
         if self.vocab.byte_level.is_some() && !keep_invalid {
-            utf8::repair_parts(out, begin)?;
+            utf8::repair_like_python(out, begin)?;
         }
         Ok(())
     }

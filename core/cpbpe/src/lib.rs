@@ -6,7 +6,7 @@
 //! | room      | holds                                                                                            |
 //! | --------- | ------------------------------------------------------------------------------------------------ |
 //! | `error`, `memory`, `lazy`, `watch` | what can go wrong; buffers for which there may not be enough memory; values that are made when they are first needed; progress and Ctrl-C for long work |
-//! | `machine` | steps for which some machines have instructions of their own                                     |
+//! | `machine` | inner loops that use AVX2 or AVX-512 where the processor has it                                  |
 //! | `text`    | characters, charsmaps, normalizing, compact text, finders of keys; no model                      |
 //! | `split`   | the patterns of byte-level BPE: where they split a text                                          |
 //! | `vocab`   | a model: read from a file, checked, its pieces by id and by text                                 |
@@ -23,8 +23,8 @@
 //!
 //! `docs/unsafe.md` lists all `unsafe` code, why it is right, and what it gains.
 //!
-//! The tests in `tests/` (above all `tests/random.rs`) and the unit tests run all of this with debug assertions on. So
-//! do the targets of `core/fuzz`, and these also with AddressSanitizer.
+//! The unit tests and those in `tests/` (above all `tests/random.rs`) run all `unsafe` code with debug assertions; the
+//! targets of `core/fuzz` do so under AddressSanitizer, too.
 
 mod cache;
 mod cut;
@@ -44,7 +44,7 @@ pub mod watch;
 
 pub use decode::{DecodedSpans, DecodedTexts, NO_ID};
 pub use encode::{
-    join, AlignOptions, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Lines, Place, Scratch, Slices, Texts,
+    join, AlignOptions, Consumer, EncodedTexts, Ends, Engine, GatheredTexts, Lines, Scratch, Slices, Target, Texts,
     Token, Wanted,
 };
 pub use error::{Error, Halt};

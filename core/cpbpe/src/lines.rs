@@ -1,4 +1,5 @@
-//! Lines of text from ids, and ids from lines of text: the form in which programs without arrays exchange ids.
+//! Lines of text from ids, and ids from lines of text: for programs that exchange ids as
+//! text, not as arrays.
 //!
 //! Each id is written as a word: its digits, its piece, or either of them as JSON. The words are made once. After that,
 //! writing an id copies its word, which takes less time than finding the id did.
@@ -157,11 +158,12 @@ pub struct ReadIds {
     pub ids: Vec<u32>,
     /// Where in `ids` each line ends.
     pub ends: Vec<usize>,
-    /// Where the word begins at which reading stopped, because it is no id.
+    /// Where the first word that is no id begins. Reading stopped there. `None` if all was read.
     pub wrong: Option<usize>,
 }
 
-/// The ids in lines of words between spaces. Lines end with a newline; the last one may lack it.
+/// Read ids from lines, one for each text, of words between spaces. `id_of` turns a word into an id. Lines end with a
+/// newline; the last one may lack it.
 ///
 /// ```
 /// use cpbpe::watch::NO_CHECK;

@@ -1,11 +1,11 @@
-//! The ids of many texts in one place are those of the texts one by one, and so are their spans, whether the place is large
-//! enough or not.
+//! The ids of many texts in one array are those of the texts one by one, and so are their spans, whether the target is
+//! large enough or not.
 
 use std::mem::MaybeUninit;
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{
-    AlignOptions, Columns, Dropout, EncodedTexts, Ends, Engine, GatheredTexts, Halt, NormalizerOptions, Place, Wanted,
+    AlignOptions, Columns, Dropout, EncodedTexts, Ends, Engine, GatheredTexts, Halt, NormalizerOptions, Target, Wanted,
 };
 
 mod model;
@@ -36,7 +36,7 @@ fn texts(size: usize, dense_last: bool) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Memory for a place.
+/// Memory for a target.
 struct Room {
     ids: Vec<MaybeUninit<u32>>,
     spans: Vec<MaybeUninit<[i64; 2]>>,
@@ -51,16 +51,16 @@ impl Room {
         }
     }
 
-    /// Makes a place with this share of the estimated room; none if it is 0.
-    fn share<'p>(&'p mut self, share: f64) -> impl FnOnce(usize) -> Option<Place<'p>> {
+    /// Makes a target with this share of the estimated room; none if it is 0.
+    fn share<'p>(&'p mut self, share: f64) -> impl FnOnce(usize) -> Option<Target<'p>> {
         move |count| {
             let count = (count as f64 * share) as usize;
             let spans = count.min(self.spans.len());
-            (share > 0.0).then_some(Place { ids: &mut self.ids[..count], spans: &mut self.spans[..spans] })
+            (share > 0.0).then_some(Target { ids: &mut self.ids[..count], spans: &mut self.spans[..spans] })
         }
     }
 
-    /// All that was gathered: from the place, and the rest.
+    /// All that was gathered: from the target, and the rest.
     fn all(&self, found: &GatheredTexts) -> (Vec<u32>, Vec<[i64; 2]>) {
         let placed = ..found.placed;
         // SAFETY: this many have been written.
@@ -74,7 +74,7 @@ impl Room {
     }
 }
 
-/// How many threads gather in a place with which share of the estimated room.
+/// How many threads gather in a target with which share of the estimated room.
 const WAYS: [(usize, f64); 6] = [(1, 1.0), (3, 1.0), (1, 0.3), (3, 0.5), (3, 0.0), (2, 4.0)];
 
 /// The ways that are to be tried must be the ways that were tried.

@@ -8,7 +8,7 @@ use numpy::{Element, PyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArray
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use cpbpe::{GatheredTexts, Place};
+use cpbpe::{GatheredTexts, Target};
 
 use crate::arrays::{joined, joined_pairs, length, new_pairs, new_row};
 
@@ -25,17 +25,17 @@ pub struct Room {
 
 impl Room {
     /// Make room for this many ids; `None` if there is no memory for it.
-    pub fn make<'p>(&mut self, py: Python<'_>, count: usize, with_spans: bool) -> Option<Place<'p>> {
+    pub fn make<'p>(&mut self, py: Python<'_>, count: usize, with_spans: bool) -> Option<Target<'p>> {
         let ids = new_row::<u32>(py, count).ok()?;
         let spans = if with_spans { Some(new_pairs(py, count).ok()?) } else { None };
         // SAFETY: the arrays are new, so nobody else looks at them, and have this many numbers. The caller keeps the
-        // room until the place has been used. (The two numbers of a row are side by side.)
-        let place = unsafe {
+        // room until the target has been used. (The two numbers of a row are side by side.)
+        let target = unsafe {
             let pairs = spans.as_ref().map_or(&mut [][..], |spans| from_raw_parts_mut(spans.data().cast(), count));
-            Place { ids: from_raw_parts_mut(ids.data().cast(), count), spans: pairs }
+            Target { ids: from_raw_parts_mut(ids.data().cast(), count), spans: pairs }
         };
         *self = Room { ids: Some(ids.unbind()), spans: spans.map(Bound::unbind) };
-        Some(place)
+        Some(target)
     }
 
     /// All ids: those that were written to the room, and the rest.

@@ -69,7 +69,7 @@ pub struct Cache {
     texts: Vec<u8>,
     /// `MORE` for byte-level vocabularies, otherwise 1.
     more: usize,
-    /// Characters that were seen once.
+    /// Characters and long chunks that were seen once.
     pub once: Once,
     /// How often the cache has been emptied.
     pub era: u32,
@@ -138,7 +138,7 @@ impl Cache {
         cache.allocate(SIZES[0]).map(|_| cache)
     }
 
-    /// Keep more ids and texts: see `MORE`.
+    /// Keep more ids and texts, as byte-level vocabularies need it: see `MORE`.
     pub fn keep_more(&mut self) {
         self.more = MORE;
     }

@@ -71,7 +71,7 @@ fn never_lies(mut cache: Cache, pieces: u32) {
 fn little_is_forgotten() {
     let mut cache = Cache::new(32_000).unwrap();
     let chunk = |i: u32| (u64::from(i) << 8 | 0x61).to_le_bytes();
-    // Four fifths of the wide places.
+    // Four fifths of the wide places, of which each line has two (see `cache/mod.rs`).
     let all = SIZES[SIZES.len() - 1] * 8 / 5;
     for i in 0..all {
         cache.put(key(&chunk(i)), &chunk(i), &[i % 32_000], None);
@@ -106,12 +106,12 @@ fn the_same_hash_is_not_enough() {
 }
 
 #[test]
-fn the_second_time_is_known_and_nearly_every_first_time_too() {
+fn a_second_time_is_noticed_and_a_first_time_is_rarely_taken_for_one() {
     let (mut once, mut early) = (Once::default(), 0);
     let key = |i: u32| Key::of(format!("a chunk of many bytes, {i}").as_bytes());
     for i in 0..MANY {
         early += u32::from(!once.is_new(key(i)));
-        assert!(!once.is_new(key(i)) || once.count == 1, "{i}");
+        assert!(!once.is_new(key(i)) || once.count == 1, "{i}"); // (1: it was emptied in between)
     }
     assert!(early < MANY / 20, "{early}");
     // Texts with ever new chunks do not fill it for good.

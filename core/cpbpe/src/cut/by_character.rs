@@ -9,7 +9,7 @@ use crate::vocab::characters::{code_point, is_looked_up, AFTER, BEFORE, ID, ONE,
 
 /// A batch with this many bytes that are not ASCII is cut by characters.
 const MANY: u32 = BATCH as u32 / 4;
-/// How many ids of characters may be written.
+/// How many ids of characters may be written: those of a batch, and what is written after the last one.
 pub(super) const ROOM: usize = BATCH + BLOCK;
 
 /// The singles of a batch that was cut by characters.
@@ -17,9 +17,9 @@ pub struct CharacterSingles {
     /// The ids of its characters, as if all were singles. The first is that of the last character before the batch. (Of
     /// several neighbouring UNKNOWN characters only the first is here.)
     pub ids: [u32; ROOM + 1],
-    /// Where in `ids` words begin, and where they end, less 1.
+    /// The index in `ids` of the first character of each word.
     pub(super) begins: [u8; MAX_WORDS],
-    /// See `begins`.
+    /// The index in `ids` of the character after each word, less 1, so that it fits into a byte.
     pub(super) ends: [u8; MAX_WORDS],
     /// Whether the batch begins inside a word.
     opened: bool,
@@ -39,6 +39,7 @@ impl Words {
     #[inline(always)]
     pub fn character_singles(&self, i: usize) -> (usize, usize) {
         let CharacterSingles { begins, ends, opened, end, .. } = &self.characters;
+        // (`ids[0]`, the character before the batch, is one of the singles if they begin before the batch.)
         let from = if i == 0 { usize::from(self.singles_begin >= self.first) } else { usize::from(ends[i - 1]) + 1 };
         let to = match i {
             _ if i == self.count => *end,
@@ -55,8 +56,9 @@ impl Cutter<'_> {
     #[inline(always)]
     pub(super) fn is_by_character(&self, machine: impl Machine) -> bool {
         let (mut others, mut marked) = (0, 0);
-        // (Cut off by itself, a known character takes as long as a chunk from the cache; an UNKNOWN one takes less.)
-        let long_pays = machine.vector().is_some() || self.vocab.fused.is_some();
+        // (Without vector instructions, a known character takes as long as a single as it does as a chunk from the
+        // cache; an UNKNOWN one takes less.)
+        let long_pays = machine.vector().is_some() || self.vocab.fused_unknown.is_some();
         for at in (self.base..(self.base + BATCH).min(self.length)).step_by(BLOCK) {
             let Some(block) = self.padded[at..].first_chunk() else { break };
             if long_pays {
@@ -97,8 +99,8 @@ impl Cutter<'_> {
         let mut was_cut = self.open.is_none();
         let mut was_unknown = was_cut && last_entry & UNKNOWN != 0;
         singles.ids[0] = last_entry & ID;
-        // 2. Go from character to character. Whether a word begins or ends there is unpredictable, so the place is
-        //    always written, but only counted if one does.
+        // 2. Go from character to character. If a word begins or ends there, the places of both are written, because
+        //    which of them it is cannot be predicted, but only what happens is counted.
         let (mut begun, mut ended, mut kept) = (usize::from(!was_cut), 0, 0);
         let mut first_begins = false;
         let Places { places, count } = self.places()?;
@@ -137,6 +139,7 @@ impl Cutter<'_> {
             kept += usize::from(i < count && !(unknown & was_unknown));
             (last, last_entry, last_code, was_cut, was_unknown) = (at, entry, code, !joined, unknown);
         }
+        // (`begins` counts from the batch. It has no place for a word that begins with the character before the batch.)
         let before = if first_begins { first_character } else { first + usize::from(words.begins[0]).max(1) - 1 };
         let start = self.open.unwrap_or(before);
         self.finish(words, Borders { begun, ended, start, end: kept + usize::from(is_end), last });
@@ -300,7 +303,6 @@ mod by_mask {
                 }
                 self.base += BLOCK;
             }
-            // (The very first character is that before the batch.)
             let before_batch = if first_begins { first_last } else { first + usize::from(words.begins[0]).max(1) - 1 };
             let start = self.open.unwrap_or(before_batch);
             let end = kept + usize::from(self.base > self.length);
@@ -411,7 +413,4 @@ mod by_mask {
             Some(Group { begins, ends, keep })
         }
     }
-
-    /// The ids of a batch have room for those of any four blocks, and for what may be written after the last one.
-    const _: () = assert!(ROOM >= BATCH + BLOCK);
 }

@@ -78,7 +78,7 @@ impl PatternWords {
         let first = (begin - base) as u32; // where the batch begins, counted from `base`
         let (mut from, mut taken) = (first, 0);
         while let (Some(&end), true) = (ends.get(taken), self.count < BATCH && from - first < MAX_BYTES) {
-            // 1. If there are `CHUNKS` more chunks, and room for them, take them together, up to the first long one.
+            // 1. If there are `machine::CHUNKS` more, and room for them, take them together, up to the first long one.
             let (begins, places) =
                 (self.begins[self.count..].first_chunk_mut(), self.ends[self.count..].first_chunk_mut());
             if let (Some(chunks), Some(begins), Some(places), false) =
@@ -94,8 +94,10 @@ impl PatternWords {
             }
             // 2. One chunk: a long one, or one of the last.
             if end - from > MAX_CHUNK as u32 || *inside {
-                from = first + self.take_parts(text, [from, end].map(|place| place - first), byte_level, inside);
-                if *inside {
+                let places = [from, end].map(|place| place - first);
+                let (done, unfinished) = self.take_parts(text, places, byte_level, *inside);
+                (from, *inside) = (first + done, unfinished);
+                if unfinished {
                     break;
                 }
             } else {
@@ -123,32 +125,37 @@ impl PatternWords {
         self.count += usize::from(to - from > 1);
     }
 
-    /// Add the parts of a long chunk until there are enough words. Return where the last one ends. (Places are counted
-    /// from the beginning of the batch. While this runs, `inside` is also true if the chunk has several parts.)
+    /// Add the parts of a long chunk until there are enough words. `begun`: whether an earlier batch has some of them.
+    /// Return where the last one ends, counted from the beginning of the batch, and whether more are left.
     #[inline(never)]
-    fn take_parts(&mut self, text: &[u8], [mut from, to]: [u32; 2], byte_level: &ByteLevel, inside: &mut bool) -> u32 {
+    fn take_parts(
+        &mut self,
+        text: &[u8],
+        [mut from, to]: [u32; 2],
+        byte_level: &ByteLevel,
+        begun: bool,
+    ) -> (u32, bool) {
         // With `whole`, a chunk that is a piece becomes this piece without merging. A part does not, even if it is
         // spelled like a piece, so parts are marked.
         let matters = byte_level.options.whole;
+        let mut has_several = begun;
         while from < to && from < MAX_BYTES {
             let [first, last] = [from, to].map(|place| self.first + place as usize);
             let count = byte_level.cuts.parts(text, first, last, &mut self.part_ends);
-            *inside |= self.part_ends[0] < last;
-            self.has_parts |= *inside && matters;
+            has_several |= self.part_ends[0] < last;
+            self.has_parts |= has_several && matters;
             for i in 0..count {
                 let end = self.part_ends[i];
                 if self.count == BATCH || from >= MAX_BYTES {
-                    *inside = true;
-                    return from;
+                    return (from, true);
                 }
                 let end = (end - self.first) as u32;
-                self.parts[self.count] = *inside && matters && end - from > 1;
+                self.parts[self.count] = has_several && matters && end - from > 1;
                 self.add(from, end);
                 from = end;
             }
         }
-        *inside = from < to;
-        from
+        (from, from < to)
     }
 
     /// The text of the batch, after which `PAD` bytes can be read.
@@ -198,7 +205,7 @@ impl WordBatch for PatternWords {
     }
 
     #[inline(always)]
-    fn is_after(&self, _: usize, _: Option<u32>) -> bool {
+    fn singles_begin_with(&self, _: usize, _: Option<u32>) -> bool {
         false // (this is for the UNKNOWN piece, and no byte is unknown)
     }
 }
@@ -264,7 +271,7 @@ fn chunks_of<'a>(byte_level: &'a ByteLevel, text: &'a [u8]) -> Result<Chunks<'a>
     }
 }
 
-/// Why a text cannot be split.
+/// Why a text cannot be split. (A splitter has no errors but these three.)
 fn halt(error: Error) -> Halt {
     match error {
         Error::SplitFailed(_) => Halt::SplitFailed,

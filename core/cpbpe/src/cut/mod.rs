@@ -20,5 +20,5 @@ pub trait WordBatch: Default {
     fn singles(&self, i: usize) -> Singles;
     /// Whether there are singles before a word, the first of which is a character with this id. (It is that of the
     /// UNKNOWN piece: if the word before ends with it, too, both become one.)
-    fn is_after(&self, i: usize, id: Option<u32>) -> bool;
+    fn singles_begin_with(&self, i: usize, id: Option<u32>) -> bool;
 }

@@ -20,8 +20,9 @@ pub const BATCH: usize = 256;
 /// The most words of a batch (some single bytes count as words), and what may be written after the last one.
 pub const MAX_WORDS: usize = BATCH + BLOCK + 1;
 
-/// Where in `Words::ids` the first byte of the batch is, after that of the byte before: 16 ids are one line of the
-/// processor's caches, so no write of a block's ids touches more lines than it must.
+/// The index in `Words::ids` of the id of the batch's first byte; that of the byte before it is in front. It is 16
+/// because 16 ids are one line of the processor's caches, so that no write of a block's ids touches more lines than it
+/// must.
 pub const FIRST: usize = 16;
 
 /// The places of the words that end in a batch, and the singles between them. (Aligned, because otherwise it is chance
@@ -70,7 +71,7 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Where the words begin and end, and the singles before each (none before the first).
+    /// Where the words begin and end, and the singles before each (not those before the first).
     #[inline(always)]
     fn places<const BY_CHARACTER: bool>(&self) -> impl Iterator<Item = (usize, usize, Singles)> + '_ {
         // Where the next word begins and its singles, both known once the word before it is done.
@@ -79,6 +80,7 @@ impl Words {
         let (begins, ends) = if BY_CHARACTER { (begins, ends) } else { (&self.begins, &self.ends) };
         self.ends[..self.count].iter().zip(&self.begins[1..]).enumerate().map(move |(i, (&end, &begin))| {
             let (from, to) = (u32::from(ends[i]), u32::from(begins[i + 1]));
+            // (`begin` is one more than the place. After the last word it has no meaning, and nobody reads the result.)
             let singles = Singles(from | to.wrapping_sub(1).wrapping_sub(from) << 16);
             let begin_of_next = (self.first + usize::from(begin)).wrapping_sub(1);
             let (begin, singles) = std::mem::replace(&mut next, (begin_of_next, singles));
@@ -122,7 +124,7 @@ impl WordBatch for Words {
         &text[self.begin(i)..self.end(i)]
     }
 
-    /// (There are none before the first word.)
+    /// (Those before the first word are not given here: `WordSource::append` has appended them.)
     #[inline(always)]
     fn singles(&self, i: usize) -> Singles {
         if i == 0 {
@@ -137,7 +139,7 @@ impl WordBatch for Words {
     }
 
     #[inline(always)]
-    fn is_after(&self, i: usize, id: Option<u32>) -> bool {
+    fn singles_begin_with(&self, i: usize, id: Option<u32>) -> bool {
         let (from, to) = if self.by_character { self.character_singles(i) } else { (0, 0) };
         from < to && Some(self.characters.ids[from]) == id
     }
@@ -183,8 +185,8 @@ impl<'a> Cutter<'a> {
         Cutter { vocab, joinable, padded, length, base: 0, done: 0, cut: true, open: None, is_compact: true }
     }
 
-    /// Find the words of the next batch. False if there is none (the end of the text is a cut, and must be in one), or
-    /// if it contains U+2581, so the text is not compact.
+    /// Find the words of the next batch. False if there is none, or if it contains U+2581, so the text is not compact.
+    /// (The end of the text is a cut, and has to be in a batch like all others.)
     #[inline(always)]
     pub fn next(&mut self, machine: impl Machine, words: &mut Words) -> bool {
         if self.base > self.length {

@@ -388,7 +388,7 @@ impl Engine {
         // 3. Join all ids.
         let mut ids: Vec<u32> = Vec::new();
         ids.grow(results.iter().map(Vec::len).sum())?;
-        let fused = vocab.fused;
+        let fused = vocab.fused_unknown;
         for part in results {
             // Unknown symbols on both sides of a cut are one token.
             let again = fused.is_some() && ids.last() == fused.as_ref() && part.first() == fused.as_ref();

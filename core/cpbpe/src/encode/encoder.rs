@@ -81,7 +81,7 @@ impl Scratch {
         Ok(Scratch { buffers, ids: Vec::new() })
     }
 
-    /// Give back the memory of buffers that one large text made large.
+    /// Give back the memory of buffers to which one large text gave room for more than `limit` items.
     pub fn trim(&mut self, limit: usize) {
         let Buffers { padded, compact, normalized, origins, chunk, .. } = &mut self.buffers;
         for buffer in [padded, compact, normalized] {
@@ -224,7 +224,8 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
     /// Append the ids of the words of a batch, and of the singles between them.
     ///
     /// # Safety
-    /// `run_on` must have made room for them. The singles of the batch must be in `singles`, and `STEP` more.
+    /// `run_on` must have made room for them. The singles of the batch, and `cache::STEP` more, must be in
+    /// `singles`.
     unsafe fn append_words(
         &mut self,
         text: &[u8],
@@ -240,7 +241,7 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
             return Ok(());
         }
         self.cache.find_rest(keys, lookup);
-        let fused = self.vocab.fused;
+        let fused = self.vocab.fused_unknown;
         let mut at = 0;
         loop {
             // 1. Append as many words as are known, with the singles before each; then the singles before the next
@@ -262,7 +263,7 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
                 lookup.entries = [PackedIds::ABSENT; cache::BATCH];
             }
             at += 1;
-            if fused.is_some() && words.is_after(at, fused) && self.out.last_id() == fused {
+            if fused.is_some() && words.singles_begin_with(at, fused) && self.out.last_id() == fused {
                 self.out.drop_last(); // neighbouring UNKNOWN characters are one
             }
         }
@@ -272,7 +273,7 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
     #[inline(never)]
     fn append_one(&mut self, key: Key, text: &[u8], entry: PackedIds) -> Result<(), Halt> {
         self.chunk.clear();
-        let fused = self.vocab.fused;
+        let fused = self.vocab.fused_unknown;
         // A chunk that was absent may have been added in the meantime.
         if !self.cache.append(entry, text, self.chunk) && !self.cache.append(self.cache.get(key), text, self.chunk) {
             self.chunk.clear();
@@ -315,14 +316,16 @@ impl WordSource for Cutter<'_> {
     ) -> Result<(), Halt> {
         let words = &batch.words;
         let to = if words.count > 0 { words.begin(0) } else { words.singles_end };
-        // Append the singles before the first word now, because its key does not count them.
+        // The key of a word counts the singles between it and the word before. No word of the batch is before the
+        // first, so its singles are appended here.
         // SAFETY: `run_on` made room. The text is padded, and so are the ids of a batch.
         unsafe {
             if words.by_character {
                 let ids = &words.characters.ids;
-                // These singles may begin with the character before the batch.
+                // (The last character of a batch is left to the next one, because what follows decides whether it is a
+                // single. So these singles may begin with the character before the batch.)
                 let (mut from, to) = words.character_singles(0);
-                let fused = encoder.vocab.fused;
+                let fused = encoder.vocab.fused_unknown;
                 if from < to && fused.is_some() && Some(ids[from]) == fused && encoder.out.last_id() == fused {
                     from += 1; // neighbouring UNKNOWN characters are one
                 }
@@ -496,11 +499,12 @@ fn append_parts(
     check: Check,
     out: &mut Vec<u32>,
 ) -> Result<(), Halt> {
-    let (fused, singles) = (vocab.fused, &joinable.singles);
+    let (fused, singles) = (vocab.fused_unknown, &joinable.singles);
     for part in Parts::new(unkeyed, vocab.user_defined_compact.walk(text), text, check) {
         let Part { begin, end, is_key } = part?;
         let part = &text[begin..end];
-        // 1. The id of a single byte is in a table, and a user-defined piece is never merged.
+        // 1. If every ASCII byte becomes exactly one id (`looked_up` is `None`), a table has these ids. A user-defined
+        //    piece is never merged.
         if let (&[byte], None) = (part, &singles.looked_up) {
             out.try_push(singles.ids[usize::from(byte)])?;
             continue;

@@ -485,7 +485,7 @@ impl Engine {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> Result<(), Halt> {
-        if self.vocab.fused.is_some() {
+        if self.vocab.fused_unknown.is_some() {
             // Encode into a list of its own. At the end of `ids`, an unknown symbol at the beginning of this text would
             // be fused with one at the end of the text before.
             self.encode_between((text, valid), None, ends, check, scratch)?;

@@ -1,12 +1,13 @@
-//! Many texts -> all their ids, one after the other, in one array (the *place*); and all spans in another, if they are
+//! Many texts -> all their ids, one after the other, in one array (the *target*); and all spans in another, if they are
 //! asked for.
 //!
-//! The ids of a run of texts are copied to the place as soon as it is known where they begin there: when all runs
-//! before it are done. At that moment they are still in the processor's nearest cache, and their buffer can be used for
-//! another run. (Joining all runs at the end has to read everything from distant memory. That took a tenth of all time;
-//! with spans, each of which is four times as large as an id, it took half of all time.)
+//! The ids of a *run*, some consecutive texts that one thread encodes at a time, are copied to the target as soon as it
+//! is known where they begin there: when all runs before it are done. At that moment they are still in the processor's
+//! nearest cache, and their buffer can be used for another run. (Joining all runs at the end has to read everything
+//! from distant memory. That took a tenth of all time; with spans, each of which is four times as large as an id, it
+//! took half of all time.)
 //!
-//! How many ids there will be is estimated once some texts are done. If the place turns out to be too small, the
+//! How many ids there will be is estimated once some texts are done. If the target turns out to be too small, the
 //! remaining runs keep their own memory, and the caller joins everything.
 
 use std::collections::BTreeMap;
@@ -25,33 +26,33 @@ use crate::watch::{in_threads, Check};
 
 /// The number of ids is estimated when one part in this many of the text is done.
 const SAMPLE: usize = 8;
-/// Texts with fewer bytes get no place: their ids are still in a near cache when they are joined, and keeping account
+/// Texts with fewer bytes get no target: their ids are still in a near cache when they are joined, and keeping track
 /// of many short runs takes up to a tenth of the time.
 const FEW: usize = 1 << 18;
 
 /// Memory for ids and their spans, not initialized.
-pub struct Place<'p> {
+pub struct Target<'p> {
     /// For the ids.
     pub ids: &'p mut [MaybeUninit<u32>],
     /// For as many spans, if they are asked for; otherwise empty.
     pub spans: &'p mut [MaybeUninit<[i64; 2]>],
 }
 
-impl<'p> Place<'p> {
-    /// Split off the first part, which is as long as the result of a run; `None` if the place is too small.
-    fn split(self, run: &EncodedTexts) -> Option<(Place<'p>, Place<'p>)> {
+impl<'p> Target<'p> {
+    /// Split off the first part, which is as long as the result of a run; `None` if the target is too small.
+    fn split(self, run: &EncodedTexts) -> Option<(Target<'p>, Target<'p>)> {
         if run.ids.len() > self.ids.len() || run.spans.len() > self.spans.len() {
             return None;
         }
         let (ids, more_ids) = self.ids.split_at_mut(run.ids.len());
         let (spans, more_spans) = self.spans.split_at_mut(run.spans.len());
-        Some((Place { ids, spans }, Place { ids: more_ids, spans: more_spans }))
+        Some((Target { ids, spans }, Target { ids: more_ids, spans: more_spans }))
     }
 }
 
-/// The ids of some texts: those in the place, then those of the runs that did not fit there.
+/// The ids of some texts: those in the target, then those of the runs that did not fit there.
 pub struct GatheredTexts {
-    /// How many ids, and spans if they are asked for, are in the place.
+    /// How many ids, and spans if they are asked for, are in the target.
     pub placed: usize,
     /// The runs that did not fit. Their lengths have been taken out.
     pub rest: Vec<EncodedTexts>,
@@ -60,21 +61,21 @@ pub struct GatheredTexts {
 }
 
 /// The result of a run, and where to copy it.
-type Task<'p> = (Place<'p>, EncodedTexts);
+type Task<'p> = (Target<'p>, EncodedTexts);
 
-/// The runs of texts: which of them have a part of the place, and which wait for one.
+/// The runs of texts: which of them have a part of the target, and which wait for one.
 #[derive(Default)]
 struct Runs<'p> {
-    /// What is left of the place, if there is one.
-    place: Option<Place<'p>>,
+    /// What is left of the target, if there is one.
+    target: Option<Target<'p>>,
     /// How many ids are before what is left.
     placed: usize,
-    /// The first text of the next run for the place.
+    /// The first text of the next run for the target.
     next: usize,
     /// The runs that wait for earlier ones. The key is the number of a run's first text; the value is the number after
     /// its last text, the thread that made it, and its result.
     waiting: BTreeMap<usize, (usize, ThreadId, EncodedTexts)>,
-    /// The runs whose part of the place is known. Each is copied by the thread that made it.
+    /// The runs whose part of the target is known. Each is copied by the thread that made it.
     ready: Vec<(ThreadId, Task<'p>)>,
     /// Buffers to use again.
     spare: Vec<EncodedTexts>,
@@ -87,19 +88,19 @@ impl<'p> Runs<'p> {
         self.advance();
     }
 
-    /// Give a part of the place to each run that no longer has to wait.
+    /// Give a part of the target to each run that no longer has to wait.
     fn advance(&mut self) {
-        while let Some(place) = self.place.take() {
+        while let Some(target) = self.target.take() {
             let Some((end, owner, run)) = self.waiting.remove(&self.next) else {
-                self.place = Some(place);
+                self.target = Some(target);
                 return;
             };
-            let Some((here, more)) = place.split(&run) else {
-                // The place is too small, and is given up.
+            let Some((here, more)) = target.split(&run) else {
+                // The target is too small, and is given up.
                 self.waiting.insert(self.next, (end, owner, run));
                 return;
             };
-            (self.place, self.next, self.placed) = (Some(more), end, self.placed + run.ids.len());
+            (self.target, self.next, self.placed) = (Some(more), end, self.placed + run.ids.len());
             self.ready.push((owner, (here, run)));
         }
     }
@@ -113,8 +114,8 @@ impl<'p> Runs<'p> {
 
 /// Copy runs, and return their buffers.
 fn copy(tasks: Vec<Task>) -> Vec<EncodedTexts> {
-    fn fill<T: Copy>(place: &mut [MaybeUninit<T>], items: &mut Vec<T>) {
-        for (here, item) in place.iter_mut().zip(&*items) {
+    fn fill<T: Copy>(target: &mut [MaybeUninit<T>], items: &mut Vec<T>) {
+        for (here, item) in target.iter_mut().zip(&*items) {
             here.write(*item);
         }
         items.clear();
@@ -135,35 +136,39 @@ fn joined_lengths(texts: usize, mut runs: Vec<(usize, Vec<usize>)>) -> Result<Ve
     Ok(lengths)
 }
 
-/// Collects the lengths of the texts of runs, and makes the place.
+/// Collects the lengths of the texts of runs, and makes the target.
 struct Collector<'a, 'p, T: ?Sized, A> {
     texts: &'a T,
     runs: &'a Mutex<Runs<'p>>,
-    /// Makes the place, at most once.
+    /// Makes the target, at most once.
     allocate: Option<A>,
-    /// How many bytes all texts have, how many bytes the finished ones have, and how many ids these have.
-    bytes: [usize; 2],
-    ids: usize,
+    /// How many bytes all texts have.
+    all_bytes: usize,
+    /// How many bytes the finished texts have.
+    done_bytes: usize,
+    /// How many ids the finished texts have.
+    done_ids: usize,
+    /// How many ids each text of a run has, with the number of the run's first text.
     lengths: Vec<(usize, Vec<usize>)>,
 }
 
 impl<'p, T, A> Consumer<Vec<usize>> for Collector<'_, 'p, T, A>
 where
     T: Texts + ?Sized,
-    A: FnOnce(usize) -> Option<Place<'p>>,
+    A: FnOnce(usize) -> Option<Target<'p>>,
 {
     fn take(&mut self, first: usize, lengths: Vec<usize>) -> bool {
-        let [all, done] = &mut self.bytes;
-        *done += size_of(self.texts, first..first + lengths.len());
-        self.ids += lengths.iter().sum::<usize>();
+        self.done_bytes += size_of(self.texts, first..first + lengths.len());
+        self.done_ids += lengths.iter().sum::<usize>();
         self.lengths.push((first, lengths));
-        if *done >= *all / SAMPLE {
+        let (all, done) = (self.all_bytes, self.done_bytes);
+        if done >= all / SAMPLE {
             if let Some(allocate) = self.allocate.take() {
                 // (A sixteenth more, because texts differ.)
-                let more = (self.ids as f64 / *done as f64 * (*all - *done) as f64 * (1.0 + 1.0 / 16.0)) as usize;
-                let place = allocate(self.ids + more);
+                let more = (self.done_ids as f64 / done as f64 * (all - done) as f64 * (1.0 + 1.0 / 16.0)) as usize;
+                let target = allocate(self.done_ids + more);
                 let mut runs = lock(self.runs);
-                runs.place = place;
+                runs.target = target;
                 runs.advance();
             }
         }
@@ -176,7 +181,7 @@ fn lock<'a, 'p>(runs: &'a Mutex<Runs<'p>>) -> std::sync::MutexGuard<'a, Runs<'p>
 }
 
 impl Engine {
-    /// Put the ids of many texts, and their spans if they are wanted, into a place. `allocate` makes the place, given
+    /// Put the ids of many texts, and their spans if they are wanted, into a target. `allocate` makes the target, given
     /// about how many ids there will be; it is called in this thread, at most once.
     pub fn gather_batch<'p>(
         &self,
@@ -184,19 +189,19 @@ impl Engine {
         threads: usize,
         wanted: Wanted,
         check: Check,
-        allocate: impl FnOnce(usize) -> Option<Place<'p>>,
+        allocate: impl FnOnce(usize) -> Option<Target<'p>>,
     ) -> Result<GatheredTexts, Halt> {
         if size(texts) < FEW {
             let mut runs = Vec::new();
             self.encode_batch(texts, threads, wanted, check, &mut runs)?;
-            return without_place(texts.count(), runs);
+            return without_target(texts.count(), runs);
         }
         let (runs, all) = (Mutex::new(Runs::default()), texts);
         let encode = |texts: Range<usize>, check: Check, scratch: &mut Scratch| {
             let mut run = lock(&runs).spare.pop().unwrap_or_default();
             self.append_run(all, texts.clone(), wanted, check, scratch, &mut run)?;
             let lengths = take(&mut run.lengths);
-            run.unknown = Vec::new(); // (nobody asks for the texts of many unknown tokens)
+            run.unknown = Vec::new(); // (no caller asks for the texts of unknown tokens)
             let tasks = {
                 let mut runs = lock(&runs);
                 runs.put(texts, run);
@@ -206,8 +211,15 @@ impl Engine {
             lock(&runs).spare.extend(spare);
             Ok(lengths)
         };
-        let (bytes, allocate) = ([size(texts), 0], Some(allocate));
-        let mut collector = Collector { texts, runs: &runs, allocate, bytes, ids: 0, lengths: Vec::new() };
+        let mut collector = Collector {
+            texts,
+            runs: &runs,
+            allocate: Some(allocate),
+            all_bytes: size(texts),
+            done_bytes: 0,
+            done_ids: 0,
+            lengths: Vec::new(),
+        };
         self.in_runs(texts, threads, check, encode, &mut collector)?;
         let lengths = joined_lengths(texts.count(), collector.lengths)?;
         let Runs { placed, waiting, ready, .. } = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -218,8 +230,8 @@ impl Engine {
     }
 }
 
-/// The runs of texts that are too few for a place.
-fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<GatheredTexts, Halt> {
+/// The runs of texts that are too few for a target.
+fn without_target(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<GatheredTexts, Halt> {
     runs.sort_unstable_by_key(|&(first, _)| first);
     let parts = runs.iter_mut().map(|(first, run)| (*first, take(&mut run.lengths)));
     let lengths = joined_lengths(texts, collected(parts)?)?;
@@ -228,21 +240,21 @@ fn without_place(texts: usize, mut runs: Vec<(usize, EncodedTexts)>) -> Result<G
 
 // --- Joining -------------------------------------------------------------------------------------
 //
-// Copies many parts to one place.
+// Copies many parts to one target.
 
 /// Fewer items than this are copied by one thread, because starting another takes longer.
 const MANY: usize = 1 << 18;
 
-/// Copy parts, one after the other, to `place`, which is as long as all of them.
+/// Copy parts, one after the other, to `target`, which is as long as all of them.
 ///
-/// If the place is new memory, touching it for the first time takes most of the time, and the threads share that work.
-pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], place: &mut [MaybeUninit<T>], threads: usize) {
+/// If the target is new memory, touching it for the first time takes most of the time, and the threads share that work.
+pub fn join<T: Copy + Send + Sync>(parts: &[&[T]], target: &mut [MaybeUninit<T>], threads: usize) {
     let total: usize = parts.iter().map(|part| part.len()).sum();
-    assert_eq!(total, place.len(), "the place is as long as the parts");
+    assert_eq!(total, target.len(), "the target is as long as the parts");
     let threads = if total < MANY { 1 } else { threads.max(1) };
     type Copy<'a, T> = (&'a mut [MaybeUninit<T>], &'a [T]);
     let mut shares: Vec<Vec<Copy<T>>> = (0..threads).map(|_| Vec::new()).collect();
-    let mut rest = place;
+    let mut rest = target;
     let mut done = 0;
     for part in parts {
         let (here, more) = rest.split_at_mut(part.len());
@@ -272,10 +284,10 @@ mod tests {
         let numbers: Vec<u32> = (0..2 * MANY as u32).collect();
         for (length, threads) in [(0, 3), (1000, 3), (numbers.len(), 1), (numbers.len(), 3)] {
             let parts: Vec<&[u32]> = numbers[..length].chunks(777).collect();
-            let mut place = vec![MaybeUninit::new(0); length];
-            join(&parts, &mut place, threads);
+            let mut target = vec![MaybeUninit::new(0); length];
+            join(&parts, &mut target, threads);
             // SAFETY: all of it was initialized when it was made.
-            assert!(place.iter().zip(&numbers).all(|(item, number)| unsafe { item.assume_init() } == *number));
+            assert!(target.iter().zip(&numbers).all(|(item, number)| unsafe { item.assume_init() } == *number));
         }
     }
 }

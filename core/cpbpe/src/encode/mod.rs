@@ -4,12 +4,12 @@
 //! | -------------- | --------------------------------------------------------------------------------- |
 //! | `output.rs`    | collects ids, or counts them; symbols -> ids                                      |
 //! | `encoder.rs`   | text -> ids with the cache                                                        |
-//! | `segment.rs`   | how a text is segmented; without the cache, for tokens and for sampling           |
+//! | `segment.rs`   | text -> symbols without the cache: for tokens, which need spans, and for sampling |
 //! | `engine.rs`    | one model: the calls for one text                                                 |
 //! | `align.rs`     | ids and spans                                                                     |
-//! | `message.rs`   | tokens as protobuf's message                                                      |
+//! | `message.rs`   | tokens as `SentencePieceText`, the protobuf message of sentencepiece              |
 //! | `batch.rs`     | many texts, or a long one, by several threads                                     |
-//! | `gather.rs`    | the same, with all ids in one place, and all spans                                |
+//! | `gather.rs`    | the same, with all ids in one array, and all spans                                |
 
 mod align;
 mod batch;
@@ -24,5 +24,5 @@ pub use align::{AlignOptions, EncodedTexts};
 pub use batch::{Consumer, Lines, Slices, Texts, Wanted};
 pub use encoder::Scratch;
 pub use engine::{Ends, Engine};
-pub use gather::{join, GatheredTexts, Place};
+pub use gather::{join, GatheredTexts, Target};
 pub use segment::Token;

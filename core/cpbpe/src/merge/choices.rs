@@ -151,11 +151,9 @@ impl Choices {
         while places != 0 {
             let end = places.trailing_zeros() as usize;
             places &= places - 1;
-            let mut stop = text.len() - count + end; // correct if only characters of one byte follow
-            if count < text.len() {
-                stop = at;
-                (begin..end).for_each(|_| stop += vocab.symbol_length(text, stop));
-            }
+            let ascii = count == text.len();
+            let after = |stop| stop + vocab.symbol_length(text, stop);
+            let stop = if ascii { end } else { (begin..end).fold(at, |stop, _| after(stop)) };
             sink.symbol(ids[begin], at, stop);
             (begin, at) = (end, stop);
         }
@@ -180,7 +178,8 @@ impl Choices {
         self.add(vocab, text, key)
     }
 
-    /// Make room for another chunk: add slots or, if there are enough, forget all chunks.
+    /// Make room for another chunk: add slots or, if there are already as many as are allowed, forget all
+    /// chunks.
     fn make_room(&mut self) -> Result<(), Halt> {
         if 2 * self.taken < self.slots.len() {
             return Ok(());

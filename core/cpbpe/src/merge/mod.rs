@@ -180,7 +180,8 @@ impl<S: Sink> Sink for Shifted<'_, S> {
     }
 }
 
-/// The same, with merges skipped at random. In the whole text, `before` symbols come before the chunk.
+/// Like `merge_chunk`, with merges skipped at random. In the whole text, `before` symbols come before the chunk. The
+/// vocabulary does not split UNUSED pieces: with such a one, texts are sampled as a whole by `merge_whole`.
 pub fn sample_chunk<S: Sink>(
     vocab: &Vocab,
     text: &[u8],

@@ -12,7 +12,7 @@ use crate::text::utf8::decode;
 /// What makes a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Words {
-    /// ` ?\p{L}+`, and the same of numbers.
+    /// ` ?\p{L}+`, and the same for numbers.
     Spaced,
     /// `[^\r\n\p{L}\p{N}]?\p{L}+`.
     Prefixed,
@@ -87,7 +87,7 @@ rules! {
     Tekken: Cased, None, 1, true, false;
 }
 
-/// The classes of characters that other alternatives than signs take.
+/// The classes of characters that alternatives other than signs match.
 const fn not_signs<R: Rules>() -> Flags {
     match R::WORDS {
         Words::PrefixedMarks => LETTER | MARK | NUMBER | BLANK,
@@ -196,6 +196,7 @@ pub fn chunk_end<R: Rules>(classes: &Classes, text: &[u8], at: usize) -> usize {
         Words::Cased => {
             let begins = [if is_prefix { after } else { at }, at];
             let word = begins.iter().find_map(|&begin| ending_lower(&scan, begin));
+            // (If the first alternative does not match, all that a word could take here is uppercase.)
             let end = word.or_else(|| {
                 let ends = begins.iter().map(|&begin| (begin, scan.run(begin, |flags| flags & UPPER != 0)));
                 ends.into_iter().find(|(begin, end)| end > begin).map(|(_, end)| end)
@@ -221,6 +222,7 @@ pub fn chunk_end<R: Rules>(classes: &Classes, text: &[u8], at: usize) -> usize {
     let begin = if text[at] == b' ' { after } else { at };
     let end = scan.run(begin, is_signs);
     if end > begin {
+        // (`NEWLINE | SPECIAL` is the class of the slash.)
         return match R::WORDS {
             Words::Spaced => end,
             _ => scan.run(end, |flags| is_newline(flags) || R::SLASH && flags == NEWLINE | SPECIAL),

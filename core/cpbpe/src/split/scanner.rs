@@ -10,7 +10,7 @@ use crate::split::rules::{
 };
 use crate::text::utf8::decode;
 
-/// Roughly how many bytes are split in one step.
+/// About how many bytes a scanner splits in one step, and the most chunks that others make in one.
 pub const BATCH: usize = 4096;
 
 /// Where the chunks of a batch end.

@@ -54,7 +54,8 @@ impl Splitter {
         PATTERNS.iter().map(|&(pattern, _)| pattern)
     }
 
-    /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting never fails.
+    /// Whether the pattern has a scanner. Then the chunks cover every text, and splitting fails only for a
+    /// chunk of 4 GiB or more.
     pub fn has_scanner(&self) -> bool {
         matches!(self.0, Method::Scanner(..))
     }
@@ -117,7 +118,8 @@ pub enum Chunks<'a> {
 }
 
 impl Chunks<'_> {
-    /// Put the next chunks, of about 4 KB of text, into a batch. Returns false if there are none.
+    /// Put the next chunks into a batch: at most `BATCH` and, by a scanner or several patterns, of about as many bytes.
+    /// Returns false if there are none.
     #[inline]
     pub fn next(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         batch.ends.count = 0;

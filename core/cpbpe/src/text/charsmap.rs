@@ -118,8 +118,8 @@ impl Charsmap {
         })
     }
 
-    /// Whether a node has a child whose byte does not continue a character.
-    pub fn others(&self, node: Node) -> bool {
+    /// Whether some key goes on with another character after a node.
+    pub fn has_further_character(&self, node: Node) -> bool {
         self.children(node, 0..=0x7F).chain(self.children(node, 0xC0..=0xFF)).next().is_some()
     }
 

@@ -325,7 +325,7 @@ impl Places {
                     for (other, _) in rules.children(child, 0x80..=0xBF) {
                         self.add_second(&[byte, other]);
                     }
-                    if !self.visit() || child.leaf || rules.others(child) {
+                    if !self.visit() || child.leaf || rules.has_further_character(child) {
                         return false;
                     }
                 }
@@ -334,11 +334,11 @@ impl Places {
                         for (third, _) in rules.children(child, 0x80..=0xBF) {
                             self.add_second(&[byte, other, third]);
                         }
-                        if !self.visit() || child.leaf || rules.others(child) {
+                        if !self.visit() || child.leaf || rules.has_further_character(child) {
                             return false;
                         }
                     }
-                    if !self.visit() || child.leaf || rules.others(child) {
+                    if !self.visit() || child.leaf || rules.has_further_character(child) {
                         return false;
                     }
                 }

@@ -114,10 +114,10 @@ pub fn repair_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Write U+FFFD in the text from `begin` on: one for the longest beginning of a character at a place without a whole
-/// one, and one for a byte that begins none. Python does the same with errors="replace", and so do the libraries of
-/// byte-level models.
-pub fn repair_parts(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
+/// Replace what is not UTF-8 from `begin` on. A truncated character becomes one U+FFFD, and so does each byte that can
+/// begin none, as with Python's errors="replace" and in the libraries of byte-level models. (`repair_into` writes one
+/// for every byte.)
+pub fn repair_like_python(text: &mut Vec<u8>, begin: usize) -> Result<(), Halt> {
     if std::str::from_utf8(&text[begin..]).is_ok() {
         return Ok(());
     }

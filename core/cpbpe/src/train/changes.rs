@@ -47,7 +47,7 @@ impl SymbolOccurrences {
         self.seen.iter().map(|&symbol| (symbol, self.get(symbol)))
     }
 
-    /// The symbol that `iter` reaches after this many steps.
+    /// The symbol that `iter` reaches after this many steps. (Callers prefetch what they will need for it.)
     #[inline]
     pub fn symbol(&self, step: usize) -> Option<SymbolNumber> {
         self.seen.get(step).copied()
@@ -78,7 +78,7 @@ pub struct MergeChanges {
     pub after: SymbolOccurrences,
     /// The occurrences of the pair (new, new). Between the two merges that made it, there was the pair (new, left) for
     /// a moment. It is counted in `after`, because (right, left) did disappear there. Even a pair that was in the text
-    /// only for a moment counts as seen (see "Nothing is forgotten" in the reference).
+    /// only for a moment stays a candidate (see "Pairs stay candidates" in `cpbpe/reference/training.py`).
     pub new_beside_new: Occurrences,
     /// The occurrences of the pair that were replaced.
     pub merged: Occurrences,

@@ -39,7 +39,7 @@ impl Counter {
         self.cutter.count_sentence(sentence, count, facts, &mut self.workers[0], &mut self.tallies, monitor)
     }
 
-    /// Count the sentences of whole lines.
+    /// Count the sentences of a block, which consists of whole lines, on up to `threads` threads.
     pub fn add_block(&mut self, text: &[u8], threads: usize, monitor: &Monitor) -> Result<(), Halt> {
         // 1. Divide the text into portions of whole sentences.
         let mut portions = Vec::new();
@@ -76,7 +76,8 @@ impl Counter {
         Ok(())
     }
 
-    /// A normalized sentence with BOUNDARY in place of each symbol; `None` if the sentence is skipped.
+    /// Normalize a sentence for a pretokenizer, whose parts go to `add_prepared`: with BOUNDARY in place of each
+    /// user-defined or control symbol and each delimiter. `None` if the sentence is skipped.
     pub fn prepare(&mut self, sentence: &[u8]) -> Result<Option<Vec<u8>>, Halt> {
         self.cutter.prepare(sentence, &mut self.tallies)
     }
@@ -104,7 +105,7 @@ impl Counter {
         own[0].table.distinct()
     }
 
-    /// About how many bytes the words take, except those that are still in the small memory of a table.
+    /// About how many bytes the words take, without those that a table has not written to its records yet.
     pub fn memory(&self) -> usize {
         self.workers.iter().map(|worker| worker.table.memory()).sum()
     }

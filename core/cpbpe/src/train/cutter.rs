@@ -203,7 +203,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// A normalized sentence with BOUNDARY in place of each symbol; `None` if the sentence is skipped.
+    /// See `Counter::prepare`.
     pub fn prepare(&self, sentence: &[u8], tallies: &mut Tallies) -> Result<Option<Vec<u8>>, Halt> {
         tallies.see(sentence);
         if let Some(reason) = self.skip_reason(sentence, true) {

@@ -1,7 +1,7 @@
 //! Words -> characters and merges. `learn` in the reference explains what is learned. This file and `learner.rs` do the
 //! same, but fast.
 //!
-//! **Pairs that are no longer in the text** come last (see "Nothing is forgotten" in the reference). To know them,
+//! **Pairs that are no longer in the text** come last (see "Pairs stay candidates" in the reference). To know them,
 //! every pair must have been tracked from the start. For small texts this is always done. For others these pairs are
 //! rarely needed; if they are, learning starts again and tracks every pair.
 

@@ -87,15 +87,15 @@ impl TextPart {
         Ok(bounds)
     }
 
-    /// The first place that still has the pair `number`, among the places of its list from index `looked` on. `looked`
+    /// The first place that still has the pair `number`, among the places of its list from index `from` on. `from`
     /// becomes the index of that place: no place before it will ever have the pair again.
-    pub fn first_place(&self, number: PairNumber, pair: [SymbolNumber; 2], looked: &mut u32) -> Option<u32> {
+    pub fn first_place(&self, number: PairNumber, pair: [SymbolNumber; 2], from: &mut u32) -> Option<u32> {
         let [left, right] = pair;
         let length = self.lengths[left as usize] as usize;
-        let places = &self.places[number as usize][*looked as usize..];
+        let places = &self.places[number as usize][*from as usize..];
         let has = |&place: &u32| self.text[place as usize] == left && self.text[place as usize + length] == right;
         let at = places.iter().position(has)?;
-        *looked += at as u32;
+        *from += at as u32;
         Some(places[at])
     }
 

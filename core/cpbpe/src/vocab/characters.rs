@@ -69,7 +69,7 @@ impl Characters {
     /// The table of a vocabulary, in which no character is joined yet.
     pub fn new(vocab: &Vocab, singles: &SingleBytes) -> Result<Characters, Halt> {
         // 1. A character that is in no piece becomes bytes, or the UNKNOWN piece.
-        let default = vocab.fused.filter(|&id| id <= ID).map_or(0, |id| id | ONE | UNKNOWN);
+        let default = vocab.fused_unknown.filter(|&id| id <= ID).map_or(0, |id| id | ONE | UNKNOWN);
         let mut characters = Characters::all(default)?;
         // 2. Set the entries of characters of one byte.
         for byte in 0..0x80u8 {

@@ -30,7 +30,7 @@ pub struct Vocab {
     pub unk: Option<u32>,
     /// The UNKNOWN piece, if unknown symbols become it. Neighbouring unknown symbols are then one token, even across a
     /// cut.
-    pub fused: Option<u32>,
+    pub fused_unknown: Option<u32>,
     /// How many ids one byte of compact text can become, at most.
     pub ids_per_byte: usize,
     /// The ids to report for unk, bos, eos and pad.
@@ -141,7 +141,7 @@ impl Vocab {
             unk_surface: columns.unk_surface,
             byte_ids: byte_fallback.then(|| Box::new(byte_ids)),
             unk,
-            fused: if byte_fallback { None } else { unk },
+            fused_unknown: if byte_fallback { None } else { unk },
             ids_per_byte: 1,
             specials: [None; 4],
             joinable: None,

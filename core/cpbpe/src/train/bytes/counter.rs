@@ -26,12 +26,21 @@ pub struct ByteCounter {
     workers: Vec<Worker>,
     /// What was seen. A text here is what a sentence is in the other family. Only empty texts are skipped.
     tallies: Tallies,
-    /// What has come of a text in parts (`add_part`) and is not counted yet.
+    /// The bytes given to `add_part` that are not counted yet.
     rest: Vec<u8>,
-    /// How much of that has been searched for a place to cut.
+    /// How much of them has been searched for a place to cut.
     searched: usize,
-    /// Whether any of the text in parts is not UTF-8, as far as it is counted. `None` if no text has begun.
-    begun: Option<bool>,
+    /// The text that `add_part` has begun.
+    open_text: Option<OpenText>,
+}
+
+/// A text that comes in parts.
+#[derive(Default)]
+struct OpenText {
+    /// How many bytes have come.
+    bytes: usize,
+    /// Whether any of it is not UTF-8, as far as it is counted.
+    is_broken: bool,
 }
 
 /// The data that one thread writes.
@@ -61,7 +70,7 @@ impl ByteCounter {
         let splitter = pattern.map(Splitter::of).transpose()?;
         let workers = vec![Worker { table: Table::new(ordered), batch: Batch::default() }];
         let tallies = Tallies::default();
-        Ok(ByteCounter { splitter, ordered, workers, tallies, rest: Vec::new(), searched: 0, begun: None })
+        Ok(ByteCounter { splitter, ordered, workers, tallies, rest: Vec::new(), searched: 0, open_text: None })
     }
 
     /// Count texts, each as often as its count says.
@@ -95,7 +104,7 @@ impl ByteCounter {
 
     /// Count the next part of a text, of which more may come.
     pub fn add_part(&mut self, part: &[u8], threads: usize, monitor: &Monitor) -> Result<(), Error> {
-        self.begun.get_or_insert(false);
+        self.open_text.get_or_insert_with(OpenText::default).bytes += part.len();
         self.rest.try_extend(part)?;
         let cut = self.splitter.as_ref().and_then(|splitter| last_cut(splitter, &self.rest, self.searched));
         match cut {
@@ -108,15 +117,16 @@ impl ByteCounter {
         }
     }
 
-    /// End the text whose parts have been counted.
+    /// Count what is left of the text given to `add_part`, and end it.
     pub fn end_text(&mut self, threads: usize, monitor: &Monitor) -> Result<(), Error> {
         let length = self.rest.len();
         if length > 0 {
             self.count_rest(length, threads, monitor)?;
         }
-        if let Some(broken) = self.begun.take() {
+        if let Some(text) = self.open_text.take() {
             self.tallies.sentences += 1;
-            self.tallies.broken += u64::from(broken);
+            self.tallies.broken += u64::from(text.is_broken);
+            self.tallies.skipped[SkipReason::Empty as usize].sentences += u64::from(text.bytes == 0);
         }
         Ok(())
     }
@@ -129,7 +139,7 @@ impl ByteCounter {
         portions.push(part, self.splitter.as_ref())?;
         self.tallies.bytes += cut as u64;
         let broken = !self.count(portions, threads, monitor)?.is_empty();
-        self.begun = Some(broken || self.begun == Some(true));
+        self.open_text.get_or_insert_with(OpenText::default).is_broken |= broken;
         self.rest = rest;
         self.rest.drain(..cut);
         self.searched = 0;
@@ -172,8 +182,8 @@ impl ByteCounter {
         &self.tallies
     }
 
-    /// How many different words there are.
-    pub fn distinct(&mut self) -> Result<usize, Halt> {
+    /// Move the words of all workers into the table of the first one.
+    fn gather(&mut self) -> Result<&mut Table, Halt> {
         let (own, others) = self.workers.split_at_mut(1);
         for worker in others {
             match (&mut own[0].table, std::mem::replace(&mut worker.table, Table::new(self.ordered))) {
@@ -182,7 +192,12 @@ impl ByteCounter {
                 _ => {} // all tables of a counter are of the same kind
             }
         }
-        Ok(match &mut own[0].table {
+        Ok(&mut own[0].table)
+    }
+
+    /// How many different words there are.
+    pub fn distinct(&mut self) -> Result<usize, Halt> {
+        Ok(match self.gather()? {
             Table::Counts(table) => table.distinct(),
             Table::Ordered(table) => table.distinct(),
         })
@@ -197,11 +212,10 @@ impl ByteCounter {
         tables.sum()
     }
 
-    /// Return all words and forget them. Without an order, the first places are not recorded.
+    /// Return all words and forget them. Only an ordered counter has recorded their first places.
     pub fn drain(&mut self, monitor: &Monitor) -> Result<Words, Error> {
         if self.ordered {
-            self.distinct()?;
-            return match std::mem::replace(&mut self.workers[0].table, Table::new(true)) {
+            return match std::mem::replace(self.gather()?, Table::new(true)) {
                 Table::Ordered(table) => table.sorted(monitor),
                 Table::Counts(_) => Ok(Words::default()),
             };

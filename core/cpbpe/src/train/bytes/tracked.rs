@@ -15,7 +15,8 @@ use crate::train::values::{ByteLearnSpec, Ties};
 /// A pair in the queue: its frequency when the entry was made, its rank among equally frequent pairs, and its number.
 type Entry = (u64, Reverse<u64>, PairNumber);
 
-/// The rank of a pair whose first place has not been looked up yet. No place is 0, and no other rank is smaller.
+/// The rank of a pair whose first place has not been looked up yet. All places are greater, so the entry comes before
+/// all equally frequent ones, and `pop` looks the place up when it reaches the top.
 const UNKNOWN: u64 = 0;
 
 /// The ranking of the pairs of byte-level models.
@@ -27,8 +28,9 @@ pub struct ByteRanking {
     forbidden: HashSet<Vec<u8>>,
     /// The length of each symbol.
     lengths: Vec<u32>,
-    /// For each pair, by its number, how many places of its list no longer have it. Only `Ties::First` needs this.
-    looked: Vec<u32>,
+    /// For each pair, by its number: before which index of its list of places none has the pair any more. Only
+    /// `Ties::First` needs this.
+    first_live: Vec<u32>,
     /// The queue.
     ///
     /// A pair can only become rarer, and its first place can only move towards the end. So an entry that is out of date
@@ -49,7 +51,7 @@ impl BytePairs {
             max_length: if spec.max_length == 0 { u32::MAX } else { spec.max_length.max(2) },
             forbidden: spec.forbidden.iter().cloned().collect(),
             lengths,
-            looked: Vec::new(),
+            first_live: Vec::new(),
             queue: BinaryHeap::new(),
         };
         Tracked::of(ranking, std::iter::once(&[][..]).chain(symbols.iter().map(Vec::as_slice)))
@@ -67,7 +69,7 @@ impl Ranking for ByteRanking {
     }
 
     fn clear(&mut self) {
-        self.looked.clear();
+        self.first_live.clear();
         self.queue.clear();
     }
 
@@ -78,9 +80,9 @@ impl Ranking for ByteRanking {
             Ties::First => UNKNOWN,
         };
         push_to(&mut self.queue, (frequency, Reverse(rank), number))?;
-        if self.ties == Ties::First && self.looked.len() < pairs.len() {
-            self.looked.grow(pairs.len() - self.looked.len())?;
-            self.looked.resize(pairs.len(), 0);
+        if self.ties == Ties::First && self.first_live.len() < pairs.len() {
+            self.first_live.grow(pairs.len() - self.first_live.len())?;
+            self.first_live.resize(pairs.len(), 0);
         }
         Ok(())
     }
@@ -97,8 +99,8 @@ impl Ranking for ByteRanking {
             let true_rank = match self.ties {
                 Ties::Ids => rank,
                 Ties::First => {
-                    let looked = &mut self.looked[number as usize];
-                    let place = parts[0].first_place(number, [pair.left, pair.right], looked);
+                    let first_live = &mut self.first_live[number as usize];
+                    let place = parts[0].first_place(number, [pair.left, pair.right], first_live);
                     place.map_or(u64::MAX, u64::from)
                 }
             };
