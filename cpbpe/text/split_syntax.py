@@ -32,11 +32,14 @@ _ESCAPE = re.compile(
     r"|[bB](?!\{)|[sSdDwWAzZrntfv1-9]|[^A-Za-z0-9<>])",
     re.DOTALL,
 )
+_OTHER = re.compile(r"\\[pP]\{\^?(?:print|graph)\}", re.IGNORECASE)
 _RANGE = re.compile(r"\\[pPsSdDwW](?:\{[^}]*\}|(?<=[pP])[A-Z])?-[^\]]|(?:\\.|[^\\])-\\[pPsSdDwW]", re.DOTALL)
 _REPEAT = re.compile(r"(?:[*+?]|\{(?=,?[0-9])([0-9]{0,6})(,([0-9]{0,6}))?\})[+?]?")
 _SETS = ("&&", "--", "~~", "||")
-_CODE_POINT = re.compile(r"\\(?:x\{([0-9A-Fa-f]{1,6})\}|.)", re.DOTALL)
-"""An escape, which may be that of a code point."""
+_IN_LINES = re.compile(r"\(\?[isx]*m")
+"""A flag that makes `$` the end of a line."""
+_PART = re.compile(r"\\(?:x\{([0-9A-Fa-f]{1,6})\}|.)|[]$[]", re.DOTALL)
+"""An escape, which may be that of a code point; the end of a text; where a class begins or ends."""
 
 
 def check_syntax(pattern: str) -> None:
@@ -53,14 +56,28 @@ def check_syntax(pattern: str) -> None:
 
 
 def for_regex(pattern: str) -> str:
-    r"""Return a pattern as the package `regex` writes it, which has no escapes like ``\x{1f642}``.
+    r"""Return a pattern as the package `regex` writes it.
 
-    >>> for_regex(r"\x{1f642}+|\\x{2}")
-    '\\U0001f642+|\\\\x{2}'
+    It has no escapes like ``\x{1f642}``. Its `$` may also be in front of the last line break of a text, and
+    its `\Z` only at the very end; in fancy-regex it is the other way round.
+
+    >>> for_regex(r"\x{1f642}+|\\x{2}|[$]$")
+    '\\U0001f642+|\\\\x{2}|[$]\\Z'
     """
-    return _CODE_POINT.sub(
-        lambda escape: rf"\U{escape[1].zfill(8)}" if escape[1] is not None else escape[0], pattern
-    )
+    in_lines = _IN_LINES.search(pattern) is not None
+    in_class = False
+
+    def written(part: re.Match[str]) -> str:
+        nonlocal in_class
+        if part[1] is not None:
+            return rf"\U{part[1].zfill(8)}"
+        if part[0] in "[]":
+            in_class = part[0] == "["
+        elif part[0] == "$" and not in_class and not in_lines:
+            return r"\Z"
+        return r"(?=\n*\Z)" if part[0] == r"\Z" else part[0]
+
+    return _PART.sub(written, pattern)
 
 
 class _Reader:
@@ -154,6 +171,8 @@ class _Reader:
         if found is None:
             named = self._pattern[self._at : self._at + 2]
             self._wrong(f"{named!r} is an escape that not every engine knows")
+        if _OTHER.match(found[0]):
+            self._wrong(f"{found[0]!r} has other characters in other engines")
         self._at = found.end()
 
     def _read_class(self) -> None:

@@ -279,10 +279,14 @@ class SpecialFinder:
         return searches
 
     def _order_matters(self, early: list[str], late: list[str]) -> bool:
-        """Whether an early token may take whitespace that a late one begins or ends with, or end its word."""
+        """Whether an early token may take whitespace that a late one begins or ends with, or end its word.
+
+        Or leave room for one: an early token that must be a word of its own may be found, and then not taken.
+        """
         flags = {flag for text in early for flag in self._flags.get(text, _NO_FLAGS)}
         strips = not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
-        return strips or any("single_word" in self._flags.get(text, _NO_FLAGS) for text in late)
+        words = [text for text in (*early, *late) if "single_word" in self._flags.get(text, _NO_FLAGS)]
+        return strips or not {*words}.isdisjoint(late) or may_overlap(words, late)
 
     @kept
     def odd(self) -> str | None:

@@ -31,6 +31,7 @@ REFUSED = {
     r"\b{start}": "an escape that not every engine knows",
     r"[\w-z]": "a range has a class of characters at its end",
     r"[a-\p{L}]": "a range has a class of characters at its end",
+    r"\p{Print}": "has other characters in other engines",
     "(?-u:.)": "a group of a kind",
     "(?|(a)|(b))": "a group of a kind",
     "[a-z&&[^b]]": "a class of characters in another one",
@@ -72,6 +73,8 @@ ATOMS = [*SINGLE.split(), *LONGER.split(), " ", "(?<! )", r"\x{62}", r"\x{1f600}
 OFTEN = "? * + {1,3} {2} {2,} *? +? ?? ++ *+ ?+ {1,2}+ {,2}"
 REPEATS = ["", "", "", "", *OFTEN.split()]
 TEXTS = [
+    "aab\n",
+    "ab 1\n\n",
     "ab aB1 é\n\nAB  b.a",
     "aaabbb 123\r\nÉé\u0301 -a\t",
     "a\nb\u2028c \u00a0x",

@@ -126,6 +126,18 @@ def test_a_token_that_is_listed_twice(form: Callable[[], Json]) -> None:
             assert tok.decode(ids, skip_special_tokens=True) == other.decode(ids), (flags, text)
 
 
+@pytest.mark.parametrize("form", [gemma, metaspace_always])
+def test_a_word_of_its_own_and_a_token_in_normalized_text(form: Callable[[], Json]) -> None:
+    """The first is refused inside a longer word, and then the second has its text."""
+    content = form()
+    free = 900 + len([token for token in content["added_tokens"] if token["id"] >= 900])
+    pair = [added(free, "qab", False, single_word=True), added(free + 1, "bzz", False, normalized=True)]
+    content["added_tokens"] = [*content["added_tokens"], *pair]
+    tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
+    for text in ["qabzz", "qab zz", "a qab", "xqabzz", "qabbzz", "zz qab bzz"]:
+        assert tok.encode(text) == ids_of(other, text), text
+
+
 @time_limit(10)
 def test_long_tokens_and_many_names_take_little_time() -> None:
     content = gemma()

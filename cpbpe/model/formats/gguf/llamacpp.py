@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -184,14 +184,17 @@ class LlamaCpp:
         """
         # llama.cpp looks for the pieces with their spaces unescaped.
         sizes = {text: len(text.replace(SPACE, " ").encode()) for text in self.user_defined}
-        begins: dict[str, list[str]] = {}
+        begins: dict[str, list[str]] = {}  # without runs of one character, of which there may be many
+        runs: dict[str, list[str]] = {}
         for text in self.user_defined:
             for part in accumulate(text[:-1]):
-                begins.setdefault(part, []).append(text)
+                (begins if len({*text}) > 1 else runs).setdefault(part, []).append(text)
         for left in sorted(sizes, key=sizes.__getitem__):
+            is_run = len({*left}) == 1
             for at in range(1, len(left)):
-                for right in begins.get(left[at:], ()):
-                    if right != left and sizes[left] <= sizes[right] and len({*left, *right}) > 1:
+                rest = left[at:]
+                for right in chain(begins.get(rest, ()), () if is_run else runs.get(rest, ())):
+                    if right != left and sizes[left] <= sizes[right]:
                         both = (left[:at] + right).replace(SPACE, " ")
                         reason = "llama.cpp looks for the longest USER_DEFINED piece first"
                         reason = f"{reason}, and {left!r} and {right!r} overlap"

@@ -463,10 +463,10 @@ class Comparison:
     def _ids(self, symbols: list[str], ids: Mapping[str, int]) -> Ids:
         found: Ids = []
         for symbol in self._merging.fused(symbols):
-            if not is_unknown(symbol):
+            if symbol in ids:
                 found.append(ids[symbol])
             elif self.unknown is None or self.spec.byte_fallback:
-                found.append(symbol)
+                found.append(symbol if is_unknown(symbol) else UNKNOWN + symbol)
             else:
                 found.append(self.vocab[self.unknown])
         return found

@@ -292,13 +292,18 @@ def split_at(pattern: str) -> Json:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
-def _alternatives(words: list[str]) -> str:
+def _alternatives(words: list[str], depth: int = 0) -> str:
     r"""Return a regular expression that matches the longest of sorted words. It has common beginnings once:
     a plain list of 16,000 alternatives takes 85 times as long to search for.
 
     >>> _alternatives(["a.", "a.bc", "a.bd"])
     'a\\.(?:b(?:c|d))?'
     """
+    if depth > _MOST_NESTED:
+        raise ConversionError(
+            f"there is no tokenizer.json for this model: more than {_MOST_NESTED} of its USER_DEFINED pieces "
+            f"begin alike, each with a bit more than the one before"
+        )
     first, last = words[0], words[-1]
     alike = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     start = first[:alike]
@@ -306,7 +311,7 @@ def _alternatives(words: list[str]) -> str:
     if not rest:
         return escaped(start)
     groups = [list(group) for _, group in groupby(rest, lambda word: word[0])]
-    inner = "|".join(map(_alternatives, groups))
+    inner = "|".join(_alternatives(group, depth + 1) for group in groups)
     optional = "?" if len(rest) < len(words) else ""
     return f"{escaped(start)}(?:{inner}){optional}" if len(groups) > 1 or optional else escaped(start) + inner
 
@@ -472,6 +477,10 @@ def _metaspace(normalizers: list[Json], step: Json) -> Steps:
                 "text after a special token gets no prefix: pass prefix_after_special=False where one is "
                 "allowed"
             )
+    elif scheme == "always":
+        # Together, Prepend and Metaspace put one prefix in front of a text. But Metaspace also puts one behind a
+        # token that is looked for in normalized text.
+        found.in_two_steps = True
     return found
 
 
