@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from errno import EEXIST
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except OSError as error:
         is_begun = os.path.isdir(Place(arguments.out).scratch())
-        if error.errno == EEXIST or not is_begun:
+        if isinstance(error, (FileExistsError, BlockingIOError)) or not is_begun:
             raise
         what = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
         raise OSError(f"{what}; {_kept(arguments.out)}") from error

@@ -186,13 +186,12 @@ def pack_source(
             source=source,
             format=kind,
             most_tokens=None if size is None else size.tokens(item_bytes),
-            resumed=resumed,
             show=display.update,
         )
         # (If names are taken, the first shard of a split shows it, before any work is done.)
-        for split in job.splits:
+        for split in job.splits if not resumed else ():
             for name in kind.names(split, None if size is None else 0):
-                check_free(job, name)
+                check_free(place.path(name))
         try:
             os.makedirs(place.scratch(), exist_ok=True)
         except OSError as error:

@@ -17,7 +17,7 @@ from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing, kept
 from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets, broken
 from cpbpe.packing.manifest import MANIFEST, Manifest, Place, damaged
-from cpbpe.packing.spool import crc_of
+from cpbpe.packing.shards import is_same
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.ragged import Ragged
 
@@ -200,7 +200,7 @@ class PackedTokens:
         """Read all files of the run and compare them with their checksums. Raises ValueError."""
         for file in self._all_files:
             path = self._place.path(file["name"])
-            if f"{crc_of(path, file['size']):08x}" != file["crc32"]:
+            if not is_same(path, file):
                 raise broken(path)
 
     # --- Pickling and showing -----------------------------------------------------------------------

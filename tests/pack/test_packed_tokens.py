@@ -107,6 +107,17 @@ def test_batches(packed: cpbpe.PackedTokens) -> None:
         packed.batches(20, 1.5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_a_file_that_is_cut_off_later(content: bytes, tmp_path: Path) -> None:
+    cpbpe.pack(TOK, TEXTS, tmp_path / "cut")
+    packed = cpbpe.PackedTokens(tmp_path / "cut")
+    path = tmp_path / "cut/train.offsets"
+    for damaged in (content, path.read_bytes() + content + b"more"):
+        path.write_bytes(damaged)
+        with pytest.raises(cpbpe.CorpusError, match=r"train\.offsets' is damaged"):
+            packed.check()
+
+
 def test_pickles(packed: cpbpe.PackedTokens, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     packed[0]
     data = pickle.dumps(packed)
