@@ -180,7 +180,7 @@ class Dataset(Source):
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
         """Yield a batch for each part, without what an earlier run has read."""
         missing, crc = read.record, None
-        record = read.record
+        record, last_crc = read.record, read.last_crc
         for data in self._parts():
             part: Part = pickle.loads(data)
             if missing:
@@ -196,6 +196,7 @@ class Dataset(Source):
             if part.rows:
                 record += part.rows
                 own = part.crc_before(len(part.documents))
+                last_crc = last_crc if own is None else own
                 yield Batch(
                     encoded=Encoded(part.ids, np.cumsum(np.append(0, part.lengths))),
                     places=[(0, part.documents + (record - part.rows + 1))],
@@ -203,7 +204,7 @@ class Dataset(Source):
                     empty=part.rows - len(part.documents) - len(part.absent),
                     absent=len(part.absent),
                     record=record,
-                    last_crc=read.last_crc if own is None else own,
+                    last_crc=last_crc,
                     done=record,
                 )
         if missing:
@@ -211,7 +212,7 @@ class Dataset(Source):
                 f"the dataset ends {missing:,} rows before the place where the run was interrupted; give "
                 "the same one, or begin again in another folder"
             )
-        yield Batch(record=record, last_crc=read.last_crc)
+        yield Batch(record=record, last_crc=last_crc)
 
 
 def packed(
