@@ -100,6 +100,11 @@ class Place:
         """The path of a file that is not complete yet."""
         return os.path.join(self._base + _SCRATCH, name)
 
+    def absolute(self) -> Place:
+        """The same place, wherever the process goes."""
+        path = os.path.abspath(self._base)  # (it drops a separator at the end)
+        return Place(path if self._base.endswith(("-", "_")) else os.path.join(path, ""))
+
     def exists(self) -> bool:
         """Whether a run has begun here."""
         return os.path.isfile(self.manifest)
@@ -313,7 +318,8 @@ def _difference(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> str 
         return "the files are the same in another order"
     for facts, facts_now in zip(before, now, strict=True):
         if facts != facts_now:
-            if facts.get("size") != facts_now.get("size"):
-                return f"{facts['path']!r} had {facts['size']:,} bytes, and has {facts_now['size']:,}"
+            size, size_now = facts.get("size"), facts_now.get("size")  # (a pipe has none)
+            if size != size_now and isinstance(size, int) and isinstance(size_now, int):
+                return f"{facts['path']!r} had {size:,} bytes, and has {size_now:,}"
             return f"{facts['path']!r} was changed in the meantime"
     return None

@@ -71,6 +71,7 @@ class PackedTokens:
         """The format of the files."""
         self.dtype: np.dtype[Any] = np.dtype(manifest.options["dtype"])
         """The type of ids."""
+        self._place = self._place.absolute()  # files are mapped later, and in other processes
         self._all_files = manifest.files()
         entries = [shard for shard in manifest.shards if shard["split"] == split]
         for entry in entries:
@@ -206,9 +207,7 @@ class PackedTokens:
     # --- Pickling and showing -----------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # (`abspath` drops a separator at the end, but it makes `data_/` a folder.)
-        end = os.sep if self._place.out.endswith(("/", os.sep)) else ""
-        return PackedTokens, (os.path.abspath(self._place.out) + end, self.split)
+        return PackedTokens, (self._place.out, self.split)
 
     def __repr__(self) -> str:
         return (

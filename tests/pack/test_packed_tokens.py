@@ -150,6 +150,25 @@ def test_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(pickle.loads(pickle.dumps(cpbpe.PackedTokens("data_/")))) == len(train)
 
 
+def test_the_process_goes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also out of a folder that, as a path, would be a prefix."""
+    for name, texts in (("data_", TEXTS[:9]), ("other_", TEXTS[9:])):
+        monkeypatch.chdir(tmp_path)
+        cpbpe.pack(TOK, texts, name)
+        cpbpe.pack(TOK, texts, f"{name}/", add_eos=True)
+        cpbpe.pack(TOK, texts[:5], f"{name}/p-", add_eos=True)
+    monkeypatch.chdir("data_")
+    found = [cpbpe.PackedTokens(path) for path in (".", "p-", "../data_/", "../data_")]
+    monkeypatch.chdir("../other_")
+    for packed in [*found, *(pickle.loads(pickle.dumps(packed)) for packed in found)]:
+        packed.check()
+        rows = ROWS[: len(packed)]
+        assert [
+            [*ids.tolist(), TOK.eos_id][: len(row)] for ids, row in zip(packed, rows, strict=True)
+        ] == rows
+    assert [len(packed) for packed in found] == [9, 5, 9, 9]
+
+
 def test_what_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is no cpbpe-pack\.json at 'none'"):
