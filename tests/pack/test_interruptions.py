@@ -109,6 +109,25 @@ class _Killed(BaseException):
     """Like a kill, but in this process: nothing may handle it."""
 
 
+def test_killed_between_the_indexes_of_two_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"to": "mds", "validation": 0.3}
+    cpbpe.pack(TOK, lines(50), tmp_path / "undisturbed", **options)
+    real_replace = os.replace
+
+    def replace(source: Any, target: Any) -> None:
+        if os.path.join("val", "index.json") in str(target):
+            raise _Killed
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(_Killed):
+        cpbpe.pack(TOK, lines(50), tmp_path / "out", **options)
+    monkeypatch.undo()
+    report = cpbpe.pack(TOK, lines(50), tmp_path / "out", **options)
+    assert len(report.files) == len(set(report.files)) == 4
+    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+
+
 @pytest.mark.parametrize("options", CASES, ids=lambda case: case["to"])
 def test_killed_at_every_step(
     options: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
