@@ -14,8 +14,9 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import filterfalse
 
 from cpbpe.errors import CorpusError
 from cpbpe.spelling import advised, given
@@ -33,14 +34,22 @@ class Found:
     """Links to files and folders that are read under another name."""
 
 
+Hidden = Callable[[str], bool]
+"""Says of the path of a file whether it is as if it were not there."""
+
+
 def find(
-    paths: Iterable[str | os.PathLike[str]], any_text: bool = False, column_named: bool = False
+    paths: Iterable[str | os.PathLike[str]],
+    any_text: bool = False,
+    column_named: bool = False,
+    hidden: Hidden | None = None,
 ) -> Found:
     """The files that paths, globs and directories name; "-" is the standard input.
 
     A directory names every text file below it, in sorted order, except those whose names begin with a
     dot. What a user names twice is read twice. `any_text`: files are treated as text whatever their names
-    say. `column_named`: the user said which column of a table holds the texts.
+    say. `column_named`: the user said which column of a table holds the texts. `hidden`: for what
+    directories and globs name.
     """
     found = Found()
     for path in map(checked_path, paths):
@@ -48,14 +57,17 @@ def find(
             found.files.append(path)
             continue
         if os.path.isdir(path):
-            below = _of_directory(path, any_text, column_named)
+            below = _of_directory(path, any_text, column_named, hidden)
             found.files += below.files
             found.left_out.update(below.left_out)
             found.again += below.again
             continue
         files = [path]
         if not os.path.lexists(path) and glob.has_magic(path):
-            files = _once(_matching(path, found), found)
+            files = [
+                os.path.join(os.curdir, file) if file == "-" else file
+                for file in _once(_matching(path, found), found, hidden)
+            ]
             if not files:
                 raise FileNotFoundError(f"no file matches {_shown(path)}{_hint(path)}")
         else:
@@ -96,7 +108,7 @@ def size_of(paths: Iterable[str]) -> int | None:
     return total
 
 
-def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
+def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden | None) -> Found:
     found = Found()
     candidates = [
         os.path.join(folder, entry.name)
@@ -104,7 +116,7 @@ def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
         for entry in _entries(folder)
         if not entry.name.startswith(".") and not entry.is_dir()
     ]
-    for file in _once(candidates, found):
+    for file in _once(candidates, found, hidden):
         _check_readable(file)
         what = None if any_text else named_as_no_text(file, column_named)
         if what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
@@ -164,14 +176,14 @@ def _check_readable(path: str) -> None:
 # --- Each file once -------------------------------------------------------------------------------
 
 
-def _once(paths: Iterable[str], found: Found) -> list[str]:
+def _once(paths: Iterable[str], found: Found, hidden: Hidden | None) -> list[str]:
     """Those paths that are files, sorted. Each file appears once, under its own name rather than a link's.
 
     Anything that is neither a file nor a folder (a pipe, a link to nothing) is left out.
     """
     links: list[str] = []
     regular: list[str] = []
-    for path in sorted(set(paths)):
+    for path in sorted(set(paths) if hidden is None else filterfalse(hidden, set(paths))):
         (links if os.path.islink(path) else regular).append(path)
     seen: dict[object, str] = {}
     files: list[str] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -102,8 +103,16 @@ class Place:
 
     def absolute(self) -> Place:
         """The same place, wherever the process goes."""
-        path = os.path.abspath(self._base)  # (it drops a separator at the end)
-        return Place(path if self._base.endswith(("-", "_")) else os.path.join(path, ""))
+        folder, prefix = os.path.split(self._base)
+        return Place(os.path.join(os.path.abspath(folder), prefix))
+
+    def owns(self, path: str, names: Collection[str]) -> bool:
+        """Whether a file is one of these, or the manifest, or in the scratch folder."""
+        folder, prefix = os.path.split(self._base)
+        base, real = os.path.join(os.path.realpath(folder), prefix), os.path.realpath(path)
+        name = real[len(base) :].replace(os.sep, "/")
+        kept = (f"{MANIFEST}.", f"{_SCRATCH}/")  # (a process that was killed may leave a temporary file)
+        return real.startswith(base) and (name in names or name == MANIFEST or name.startswith(kept))
 
     def exists(self) -> bool:
         """Whether a run has begun here."""

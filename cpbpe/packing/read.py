@@ -269,15 +269,18 @@ class TextSource(Source):
         yield collector.take(first - 1)
 
 
-def source_of(given: Any, *, format: str | None, field: str, column: str | int | None, whole: bool) -> Source:
-    """The source that a user gives: a path, a list of paths, or an iterable of texts."""
+def source_of(given: Any, **reading: Any) -> Source:
+    """The source that a user gives: a path, a list of paths, or an iterable of texts.
+
+    `reading`: the arguments of `Documents`.
+    """
     paths = None
     if isinstance(given, (str, os.PathLike)):
         paths = [given]
     elif isinstance(given, (list, tuple)) and given and all(isinstance(item, os.PathLike) for item in given):
         paths = list(given)
     if paths is not None:
-        return FileSource(Documents(paths, format=format, field=field, column=column, whole=whole))
+        return FileSource(Documents(paths, **reading))
     if isinstance(given, (bytes, bytearray, memoryview)):
         raise TypeError("source is bytes; for one document give a list with it: [data]")
     if (way_out := table_way_out(given)) is not None:

@@ -220,7 +220,7 @@ def packed(
 ) -> PackReport:
     """Write what workers encode. `order`: the columns that the dataset is sorted by."""
     reading = {"format": None, "field": "text", "column": None, "whole": False, "order": order}
-    return pack_source(tokenizer, lambda: dataset, out, reading, {**options, "threads": 1})
+    return pack_source(tokenizer, lambda hidden: dataset, out, reading, {**options, "threads": 1})
 
 
 def packing(tokenizer: Tokenizer, options: PackOptions) -> bytes:

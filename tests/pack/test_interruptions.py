@@ -109,6 +109,54 @@ class _Killed(BaseException):
     """Like a kill, but in this process: nothing may handle it."""
 
 
+@pytest.mark.parametrize(
+    ("to", "out", "source"),
+    [
+        ("datatrove", "texts/out", "texts"),
+        ("npy", "texts/sub/out_", "texts/**"),
+        ("dolma", "texts", "texts"),
+        ("parquet", "texts/out_", "texts"),
+        ("mds", "texts/sub/out", "texts/**"),
+    ],
+)
+def test_into_a_folder_of_the_texts(
+    to: str, out: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever it is killed: what it has written is not taken for more texts."""
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    options: dict[str, Any] = {"to": to, "shard_size": 300, "validation": 0.3, "column": "text", "threads": 1}
+    real_replace, prefix = os.replace, out if out.endswith("_") else f"{out}/"
+
+    def replace(*paths: Any) -> None:
+        nonlocal steps
+        steps -= 1
+        if steps == 0:
+            raise _Killed
+        real_replace(*paths)
+
+    monkeypatch.setattr(os, "replace", replace)
+    found = []
+    for name, steps in (("undisturbed", 1 << 30), ("disturbed", 1)):
+        (tmp_path / name / "texts/sub").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        for number in range(3):
+            path = Path(f"texts/sub/{number}.txt")
+            path.write_text("\n".join(lines(60)[20 * number : 20 * number + 20]))
+            os.utime(path, ns=(1, 1))
+        for attempt in range(100):
+            try:
+                report = cpbpe.pack(TOK, source, out, **options)
+                break
+            except _Killed:
+                Path(f"{prefix}cpbpe-pack.json.{attempt:016x}.cpbpe.tmp").write_text("half")
+                steps = 4 * attempt + 1
+        steps = 1 << 30
+        assert cpbpe.pack(TOK, source, out, **options).was_complete
+        found.append({file: Path(file).read_bytes() for file in [*report.files, f"{prefix}cpbpe-pack.json"]})
+    assert found[0] == found[1]
+
+
 def test_killed_between_the_indexes_of_two_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"to": "mds", "validation": 0.3}
     cpbpe.pack(TOK, lines(50), tmp_path / "undisturbed", **options)

@@ -95,6 +95,13 @@ def test_standard_input_and_a_prefix() -> None:
     assert [ids.tolist() for ids in packed] == [TOK.encode(text) for text in ("one", "two", "three")]
 
 
+@pytest.mark.parametrize("name", ["./-", "[-]"])
+def test_a_file_with_the_name_of_the_standard_input(name: str) -> None:
+    Path("-").write_text("one\n")
+    assert pack("my.model", name, "--out", "out", stdin=subprocess.DEVNULL).returncode == 0
+    assert [ids.tolist() for ids in cpbpe.PackedTokens("out")] == [TOK.encode("one")]
+
+
 OTHER = [
     (
         ["--eos"],
@@ -135,6 +142,7 @@ BAD = [
     ([], 2, "there is no model; name one: cpbpe pack tokenizer.model corpus.txt --out"),
     (["my.model"], 2, "there is no corpus; name a file or a folder after the model"),
     (["my.model", "texts.txt"], 2, "the result has no name; give one with --out"),
+    (["my.model", "", "-o", "out"], 1, "no such file or directory: ''"),
     (["my.model", "none.txt", "-o", "out"], 1, "no such file or directory: 'none.txt'"),
     (["none.model", "texts.txt", "-o", "out"], 1, "none.model: no such file or folder"),
     (["my.model", "texts.txt", "-o", "out", "--to", "tfrecord"], 2, "'tfrecord' is not one of npy, megatron"),
@@ -351,6 +359,13 @@ def test_interrupted_while_it_waits_for_text() -> None:
 def test_verbose_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", "my.model", "texts.txt", "-o", "out", "-v"]) == 0
     assert capsys.readouterr().err == "cpbpe: reading texts.txt\n"  # no bar: this is no terminal
+    Path("folder").mkdir()
+    Path("folder/a.txt").write_text("one\n")
+    Path("folder/a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert main(["pack", "my.model", "folder", "-o", "folder/out", "-v"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "cpbpe: reading folder/a.txt\n"
+    assert "1 files in the folders were left out; the first, 'folder/a.png', is an image" in shown.out
     seen: list[Any] = []
     cpbpe.pack(TOK, "texts.txt", "other", shuffle_seed=1, progress=seen.append)
     assert {step.phase for step in seen} == {"reading", "shuffling"}

@@ -289,9 +289,8 @@ def test_json_lines_that_somebody_has_changed() -> None:
             with pytest.raises(CorpusError):
                 list(decoder.decode(["lines.jsonl"]))
             continue
-        assert b"".join(decoder.decode(["lines.jsonl"])).removesuffix(b"\n") == expected.removesuffix(
-            b"\n"
-        ), data
+        found = b"".join(decoder.decode(["lines.jsonl"]))
+        assert found.removesuffix(b"\n") == expected.removesuffix(b"\n"), data
 
 
 def test_lines_from_elsewhere(mistral: Tokenizer) -> None:
