@@ -73,6 +73,9 @@ class Files:
         """Start counting anew what is read; the files before `first_file` count as read."""
         self.marked: list[str] = []
         """Text files, as far as read, that begin with a byte order mark."""
+        for path in self.files[:first_file]:
+            if self.format_of(path) == "text" and os.path.isfile(path):
+                self.mark(shown_path(path), next(self.parts_of(path, len(_BOM)), b""))
         self.read = sum(os.path.getsize(path) for path in self.files[:first_file] if path != "-")
         """How much of `total` has been read."""
         self.nulls = 0
@@ -84,9 +87,10 @@ class Files:
         """The format in which one of the files is read."""
         return self.format or ("text" if path == "-" else format_of(path))
 
-    def parts_of(self, path: str) -> Iterator[bytes]:
+    def parts_of(self, path: str, part_bytes: int | None = None) -> Iterator[bytes]:
         """The content of one of the files."""
-        return parts(path, self._advance, raw=self._raw, any_text=self.format is not None)
+        any_text = self.format is not None
+        return parts(path, self._advance, raw=self._raw, any_text=any_text, part_bytes=part_bytes)
 
     def _advance(self, size: int) -> None:
         self.read += size

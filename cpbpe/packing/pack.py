@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from cpbpe.lazy import importing
 from cpbpe.model.writing import HAS_LOCKS
 from cpbpe.packing.formats import FORMATS
 from cpbpe.packing.manifest import Manifest, Place
-from cpbpe.packing.read import Source, source_of
+from cpbpe.packing.read import Read, Source, source_of
 from cpbpe.packing.shards import TRAIN, VALIDATION, Format, Job, check_free
 from cpbpe.packing.work import Encoder, Writer, work
 from cpbpe.spelling import counted, given, named, sized
@@ -185,6 +185,7 @@ def pack_source(
         before.check_files(place)
         manifest = before
         if manifest.summary is not None:
+            source.check_same(Read(**{member.name: manifest.summary[member.name] for member in fields(Read)}))
             _remove(place)  # the scratch folder is still there if the run was killed at its very end
             return _report(place, manifest, time.perf_counter() - begun, 0, resumed=False, was_complete=True)
     # 3. The work.

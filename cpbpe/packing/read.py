@@ -193,6 +193,19 @@ class Source(ABC):
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
         """Yield all batches after `read`. The last may be empty. `as_lines`: batches may have lines."""
 
+    def check_same(self, before: Read) -> None:
+        """Raise an error unless this is what a complete run has read. What has no `facts` is read again."""
+        if all("size" in facts for facts in self.facts):
+            return
+        read = Read()
+        for batch in self.batches(read):
+            read, *_ = batch.located(read, len(batch.texts), None)
+        if read != before:
+            raise CorpusError(
+                "the texts are not those of the run that is complete there; give the same ones, or choose "
+                "another folder"
+            )
+
     def warnings(self) -> list[str]:
         """Warnings about the source, once everything has been read."""
         return []

@@ -1,5 +1,6 @@
 """Runs that are killed, and continued: the files are those of an undisturbed run, byte for byte."""
 
+import gzip
 import json
 import os
 import random
@@ -103,6 +104,49 @@ def test_killed_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     assert cpbpe.pack(TOK, ["a"], "out").was_complete
     assert not Path("out/.cpbpe-pack").exists()
+
+
+def test_a_complete_run_on_other_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known about an iterable, so it is read again."""
+    monkeypatch.setattr("cpbpe.packing.read._ITEMS", 2)
+    texts = ["one", None, "", "two", "three", ""]
+    cpbpe.pack(TOK, texts, tmp_path / "out")
+    assert cpbpe.pack(TOK, iter(texts), tmp_path / "out").was_complete
+    for others in (texts[:-1], texts[:1], [], [*texts, "more"], ["One!", *texts[1:]], [*texts[:4], "there"]):
+        with pytest.raises(cpbpe.CorpusError, match="the texts are not those of the run that is complete"):
+            cpbpe.pack(TOK, iter(others), tmp_path / "out")
+
+
+def test_marks_of_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on warns of what an earlier one has read."""
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    mark = b"\xef\xbb\xbf"
+    for name, content in (
+        ("a.txt", mark + b"a"),
+        ("b.txt", b"b"),
+        ("c.txt.gz", mark + b"c"),
+        ("d.txt", b"d"),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    files = sorted(tmp_path.glob("*.txt*"))
+    expected = cpbpe.pack(TOK, files, tmp_path / "undisturbed").warnings
+    assert len(expected) == 2
+    for last in range(1, 5):
+        left, take = last, work.Writer.take
+
+        def killed(*arguments: Any, take: Any = take) -> None:
+            nonlocal left
+            take(*arguments)
+            left -= 1
+            if not left:
+                raise _Killed
+
+        monkeypatch.setattr(work.Writer, "take", killed)
+        with pytest.raises(_Killed):
+            cpbpe.pack(TOK, files, tmp_path / str(last))
+        monkeypatch.setattr(work.Writer, "take", take)
+        assert cpbpe.pack(TOK, files, tmp_path / str(last)).warnings == expected
 
 
 class _Killed(BaseException):
