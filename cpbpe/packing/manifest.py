@@ -193,6 +193,9 @@ class Manifest:
     def states(self, place: Place) -> list[dict[str, Any]]:
         """The states to continue from, the latest first. Whether their files are there is not checked."""
         states = [state for state in [self.state] if state is not None and state["version"] == STATE]
+        if not place.exists():  # it is the state of a run whose manifest somebody has removed
+            with suppress(FileNotFoundError):
+                os.unlink(place.scratch(_STATE_FILE))
         # (A crash of the system may lose this file, or a part of it.)
         with suppress(FileNotFoundError, ValueError, RecursionError):
             with open(place.scratch(_STATE_FILE), "rb") as file:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
+from importlib import import_module
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +211,8 @@ def pack_source(
                 error.errno, f"{error.strerror}; choose another folder for the result", place.out
             ) from None
         stack.enter_context(_locked(place))
+        if (Manifest.load(place) if place.exists() else None) != before:
+            raise BlockingIOError(f"another process has packed into {place.out!r} meanwhile; call it again")
         stack.callback(_remove_unless_begun, place)
         stack.enter_context(display)
         with room_for(place.out):
@@ -249,22 +252,28 @@ def _remove_unless_begun(place: Place) -> None:
 @contextmanager
 def _locked(place: Place) -> Iterator[None]:
     """Lock the place against other processes."""
-    if not HAS_LOCKS:
-        yield
-        return
     with importing:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-    with open(place.scratch("lock"), "wb") as file:
-        try:
-            flock(file, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(
-                f"another process is packing into {place.out!r} at this moment; wait for it, or choose "
-                f"another folder"
-            ) from None
-        except OSError:  # some network file systems have no locks
-            pass
-        yield
+        locks: Any = import_module("fcntl" if HAS_LOCKS else "msvcrt")
+    try:
+        with open(place.scratch("lock"), "ab") as file:
+            try:
+                if HAS_LOCKS:
+                    locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+                else:
+                    locks.locking(file.fileno(), locks.LK_NBLCK, 1)
+            except (BlockingIOError, PermissionError):
+                raise BlockingIOError(
+                    f"another process is packing into {place.out!r} at this moment; wait for it, or choose "
+                    f"another folder"
+                ) from None
+            except OSError:  # some network file systems have no locks
+                pass
+            yield
+    finally:
+        if not HAS_LOCKS:  # Windows deletes no file that is open, and so neither that of another process
+            with suppress(OSError):
+                os.unlink(place.scratch("lock"))
+                os.rmdir(place.scratch())
 
 
 # --- Arguments ------------------------------------------------------------------------------------

@@ -1,18 +1,23 @@
 """Runs that are killed, and continued: the files are those of an undisturbed run, byte for byte."""
 
+import errno
 import gzip
 import json
 import os
 import random
 import signal
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import cpbpe
 from cpbpe.packing import work
+from cpbpe.packing.pack import pack_source
+from cpbpe.packing.read import source_of
 from tests.support import processes, tiers, zoo
 from tests.support.corpus import lines
 
@@ -117,6 +122,72 @@ def test_a_complete_run_on_other_texts(tmp_path: Path, monkeypatch: pytest.Monke
             cpbpe.pack(TOK, iter(others), tmp_path / "out")
 
 
+def test_what_is_left_of_a_run_whose_manifest_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rm out/*` leaves the scratch folder, whose name begins with a dot."""
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read._ITEMS", 1)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    take = work.Writer.take
+
+    def killed(writer: work.Writer, *batch: Any) -> None:
+        take(writer, *batch)
+        if writer.read.number == 2:
+            raise _Killed
+
+    for shuffle_seed in (None, 1):
+        out = tmp_path / str(shuffle_seed)
+        monkeypatch.setattr(work.Writer, "take", killed)
+        with pytest.raises(_Killed):
+            cpbpe.pack(TOK, ["one", "two", "three"], out, shuffle_seed=shuffle_seed)
+        monkeypatch.setattr(work.Writer, "take", take)
+        (out / "cpbpe-pack.json").unlink()
+        cpbpe.pack(TOK, ["one", "two", "three"], out, add_eos=True, shuffle_seed=shuffle_seed)
+        found = sorted(ids.tolist() for ids in cpbpe.PackedTokens(out))
+        assert found == sorted(TOK.encode(text, add_eos=True) for text in ("one", "two", "three"))
+
+
+def test_another_process_was_faster(tmp_path: Path) -> None:
+    """Between what is found in the folder and the lock, there may be time: files are looked at."""
+
+    def opened(hidden: Any) -> Any:
+        cpbpe.pack(TOK, ["a"], tmp_path / "out", to="megatron")
+        return source_of(["b"])
+
+    with pytest.raises(BlockingIOError, match="another process has packed into"):
+        pack_source(TOK, opened, tmp_path / "out", {}, {"to": "npy"})
+    assert [ids.tolist() for ids in cpbpe.PackedTokens(tmp_path / "out")] == [TOK.encode("a")]
+
+
+def test_locks_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stub of the module that locks there."""
+    locked: set[int] = set()
+
+    def locking(descriptor: int, mode: int, size: int) -> None:
+        assert (mode, size) == (2, 1)
+        file = os.fstat(descriptor).st_ino
+        if file in locked:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        locked.add(file)
+
+    monkeypatch.setattr("cpbpe.packing.pack.HAS_LOCKS", False)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # no file that is open can be deleted there
+    take = work.Writer.take
+
+    def twice(*arguments: Any) -> None:
+        with pytest.raises(BlockingIOError, match="another process is packing into"):
+            cpbpe.pack(TOK, ["one"], tmp_path / "out")
+        (tmp_path / "out/.cpbpe-pack/lock").touch()  # it can be deleted here, but not there
+        take(*arguments)
+
+    monkeypatch.setattr(work.Writer, "take", twice)
+    cpbpe.pack(TOK, ["one"], tmp_path / "out")
+    assert len(cpbpe.PackedTokens(tmp_path / "out")) == 1
+    assert not (tmp_path / "out/.cpbpe-pack/lock").exists()
+
+
 def test_marks_of_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on warns of what an earlier one has read."""
     monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
@@ -170,7 +241,7 @@ def test_into_a_folder_of_the_texts(
     monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
     monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
     options: dict[str, Any] = {"to": to, "shard_size": 300, "validation": 0.3, "column": "text", "threads": 1}
-    real_replace, prefix = os.replace, out if out.endswith("_") else f"{out}/"
+    real_replace, steps, prefix = os.replace, 0, out if out.endswith("_") else f"{out}/"
 
     def replace(*paths: Any) -> None:
         nonlocal steps
