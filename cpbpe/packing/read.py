@@ -128,7 +128,7 @@ class _Collector:
             self._missing = min(self._missing, max(0, self._record - end))
         else:
             self._missing = 0
-        if seen and not self._missing and not block.absent:  # (a null differs from an empty text)
+        if seen and not self._missing:
             last = next(filter(None, reversed(block.texts[:seen])), None)
             if last is not None and zlib.crc32(last) != self._last_crc:
                 raise CorpusError(

@@ -188,6 +188,27 @@ def test_locks_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not (tmp_path / "out/.cpbpe-pack/lock").exists()
 
 
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_other_texts_with_empty_ones(
+    nothing: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 16)  # so the first batch ends with "cd"
+    texts, take = ["four", "four", "four", "ab", nothing, "cd", "more"], work.Writer.take
+
+    def killed(*arguments: Any) -> None:
+        take(*arguments)
+        raise _Killed
+
+    monkeypatch.setattr(work.Writer, "take", killed)
+    with pytest.raises(_Killed):
+        cpbpe.pack(TOK, texts, tmp_path / "out")
+    monkeypatch.setattr(work.Writer, "take", take)
+    with pytest.raises(cpbpe.CorpusError, match="the texts are not those of the run that was interrupted"):
+        cpbpe.pack(TOK, ["Four", "Four", "Four", "AB", nothing, "CD", "More"], tmp_path / "out")
+    assert cpbpe.pack(TOK, texts, tmp_path / "out").resumed
+
+
 def test_marks_of_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on warns of what an earlier one has read."""
     monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
