@@ -15,6 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import filterfalse
 
@@ -34,6 +35,8 @@ class Found:
     """Links to files and folders that are read under another name."""
 
 
+MANIFEST = "cpbpe-pack.json"
+"""How the name of the file ends in which `cpbpe pack` says what it has written, and from what."""
 Hidden = Callable[[str], bool]
 """Says of the path of a file whether it is as if it were not there."""
 
@@ -116,10 +119,14 @@ def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden 
         for entry in _entries(folder)
         if not entry.name.startswith(".") and not entry.is_dir()
     ]
-    for file in _once(candidates, found, hidden):
+    files = _once(candidates, found, hidden)
+    packed = _packed(file for file in files if file.endswith(MANIFEST))
+    for file in files:
         _check_readable(file)
         what = None if any_text else named_as_no_text(file, column_named)
-        if what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
+        if file in packed:
+            what = "was written by cpbpe pack"
+        elif what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
             with open(file, "rb") as opened:
                 what = is_no_text(opened.read(HEAD_BYTES))
             if what is not None and what.startswith(BINARY):
@@ -135,6 +142,16 @@ def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden 
             why = f" ({len(found.left_out):,} left out; the first, {file!r}, {what})"
         raise CorpusError(f"the directory {path!r} holds no text file{why}; give another one, or a glob")
     return found
+
+
+def _packed(manifests: Iterable[str]) -> set[str]:
+    """The files that runs of `cpbpe pack` have written, given their manifests. They may look like text."""
+    files = set()
+    for path in manifests:
+        with suppress(ValueError, LookupError, TypeError, RecursionError), open(path, "rb") as file:
+            shards, base = json.load(file)["shards"], path.removesuffix(MANIFEST)
+            files |= {path, *(base + entry["name"] for shard in shards for entry in shard["files"])}
+    return files
 
 
 def _check_exists(path: str) -> None:

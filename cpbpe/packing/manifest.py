@@ -13,13 +13,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.errors import CorpusError
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted, named, shown
 from cpbpe.version import __version__
 
-MANIFEST = "cpbpe-pack.json"
-"""The name of the file that says what was written, and from what."""
 LAYOUT = 1
 """The version of the manifest."""
 STATE = 2

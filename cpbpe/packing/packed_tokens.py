@@ -13,10 +13,11 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing, kept
 from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets, broken
-from cpbpe.packing.manifest import MANIFEST, Manifest, Place, damaged
+from cpbpe.packing.manifest import Manifest, Place, damaged
 from cpbpe.packing.shards import is_same
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.ragged import Ragged

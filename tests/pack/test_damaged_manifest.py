@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import cpbpe
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.packing import work
-from cpbpe.packing.manifest import MANIFEST
 from tests.support import budget, zoo
 from tests.support.corpus import lines
 

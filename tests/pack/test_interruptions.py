@@ -209,6 +209,22 @@ def test_other_texts_with_empty_ones(
     assert cpbpe.pack(TOK, texts, tmp_path / "out").resumed
 
 
+def test_what_other_runs_wrote_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if it looks like text, and whatever a file of that name holds besides."""
+    monkeypatch.chdir(tmp_path)
+    for folder, content in (("list", "[]"), ("number", '{"shards": [{"files": 5}]}'), ("text", "x")):
+        Path("texts", folder).mkdir(parents=True)
+        Path("texts", folder, "cpbpe-pack.json").write_text(content)
+    Path("texts/a.txt").write_text("one\ntwo\n")
+    formats = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds")
+    written = [file for to in formats for file in cpbpe.pack(TOK, ["abc"], f"texts/{to}_", to=to).files]
+    report = cpbpe.pack(TOK, "texts", "out")
+    assert report.documents == 2
+    (said,) = report.warnings
+    count = len({file for file in written if Path(file).exists()}) + len(formats) + 3
+    assert said.startswith(f"{count} files in the folders were left out; the first, 'texts/datatrove_cpbpe-")
+
+
 def test_marks_of_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on warns of what an earlier one has read."""
     monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
