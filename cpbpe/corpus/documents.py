@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cpbpe.corpus.files import parts, shown_path, split_lines, whole_lines
-from cpbpe.corpus.find import FOR_PYARROW, FORMATS, Found, Hidden, checked_path, find, format_of, size_of
+from cpbpe.corpus.find import (
+    FOR_PYARROW,
+    FORMATS,
+    Found,
+    Hidden,
+    checked_path,
+    find,
+    format_of,
+    none_hidden,
+    size_of,
+)
 from cpbpe.corpus.records import Column, Records, read_arrow, read_json, read_parquet, read_table
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import kept
@@ -32,15 +42,15 @@ class Files:
         field: str = "text",
         column: str | int | None = None,
         raw: bool = False,
-        hidden: Hidden | None = None,
+        hidden: Hidden = none_hidden,
     ):
         """`paths`: files, directories and globs; "-" is the standard input.
 
         `format`: that of all files, one of `FORMATS`; None: as their names say. `field`: where the text of
         a JSON object is. `column`: the column of a table, by name or by number, from 1; None: "text". (A .csv
         file needs it unless `format` says csv. If it is a number, csv and tsv have no line of names.) `raw`:
-        all paths are those of files, which are read as they are, even if they look compressed. `hidden`: for
-        what directories and globs name.
+        all paths are those of files, which are read as they are, even if they look compressed. `hidden`:
+        which of them are as if they were not there.
         """
         if format is not None and format not in FORMATS:
             raise CorpusError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -194,7 +204,7 @@ class Documents(Files):
         field: str = "text",
         column: str | int | None = None,
         whole: bool = False,
-        hidden: Hidden | None = None,
+        hidden: Hidden = none_hidden,
     ):
         """`whole`: a text file is one document, newlines included. The rest is as for `Files`."""
         several = [paths] if isinstance(paths, (str, os.PathLike)) else paths

@@ -41,18 +41,22 @@ Hidden = Callable[[str], bool]
 """Says of the path of a file whether it is as if it were not there."""
 
 
+def none_hidden(path: str) -> bool:
+    """Say that no file is hidden."""
+    return False
+
+
 def find(
     paths: Iterable[str | os.PathLike[str]],
     any_text: bool = False,
     column_named: bool = False,
-    hidden: Hidden | None = None,
+    hidden: Hidden = none_hidden,
 ) -> Found:
     """The files that paths, globs and directories name; "-" is the standard input.
 
     A directory names every text file below it, in sorted order, except those whose names begin with a
     dot. What a user names twice is read twice. `any_text`: files are treated as text whatever their names
-    say. `column_named`: the user said which column of a table holds the texts. `hidden`: for what
-    directories and globs name.
+    say. `column_named`: the user said which column of a table holds the texts.
     """
     found = Found()
     for path in map(checked_path, paths):
@@ -64,6 +68,8 @@ def find(
             found.files += below.files
             found.left_out.update(below.left_out)
             found.again += below.again
+            continue
+        if hidden(path):
             continue
         files = [path]
         if not os.path.lexists(path) and glob.has_magic(path):
@@ -111,7 +117,7 @@ def size_of(paths: Iterable[str]) -> int | None:
     return total
 
 
-def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden | None) -> Found:
+def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden) -> Found:
     found = Found()
     candidates = [
         os.path.join(folder, entry.name)
@@ -135,7 +141,7 @@ def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden 
             found.files.append(file)
         else:
             found.left_out[file] = what
-    if not found.files:
+    if not found.files and not any(map(hidden, candidates)):
         why = ""
         if found.left_out:
             file, what = next(iter(found.left_out.items()))
@@ -193,14 +199,14 @@ def _check_readable(path: str) -> None:
 # --- Each file once -------------------------------------------------------------------------------
 
 
-def _once(paths: Iterable[str], found: Found, hidden: Hidden | None) -> list[str]:
+def _once(paths: Iterable[str], found: Found, hidden: Hidden) -> list[str]:
     """Those paths that are files, sorted. Each file appears once, under its own name rather than a link's.
 
     Anything that is neither a file nor a folder (a pipe, a link to nothing) is left out.
     """
     links: list[str] = []
     regular: list[str] = []
-    for path in sorted(set(paths) if hidden is None else filterfalse(hidden, set(paths))):
+    for path in sorted(filterfalse(hidden, set(paths))):
         (links if os.path.islink(path) else regular).append(path)
     seen: dict[object, str] = {}
     files: list[str] = []

@@ -110,8 +110,10 @@ class Place:
         folder, prefix = os.path.split(self._base)
         base, real = os.path.join(os.path.realpath(folder), prefix), os.path.realpath(path)
         name = real[len(base) :].replace(os.sep, "/")
-        kept = (f"{MANIFEST}.", f"{_SCRATCH}/")  # (a process that was killed may leave a temporary file)
-        return real.startswith(base) and (name in names or name == MANIFEST or name.startswith(kept))
+        kept = f"{name}/".startswith(
+            (f"{MANIFEST}/", f"{MANIFEST}.", f"{_SCRATCH}/")
+        )  # ("." in temporary names)
+        return real.startswith(base) and (name in names or kept)
 
     def exists(self) -> bool:
         """Whether a run has begun here."""

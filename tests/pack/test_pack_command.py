@@ -243,6 +243,33 @@ def test_files_of_others_stay_however_often_the_run_goes_on(
     cpbpe.PackedTokens("out").check()
 
 
+@pytest.mark.parametrize("out", ["texts/out", "texts/out_"])
+def test_a_pattern_that_the_shell_expands(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the results, too, when the same command goes on."""
+    Path("texts").mkdir()
+    Path("texts.txt").rename("texts/texts.txt")
+
+    def command() -> list[str]:
+        return ["pack", "my.model", *map(str, sorted(Path("texts").glob("*"))), "-o", out, "-q"]
+
+    from cpbpe.packing import work
+
+    finish = work.Writer.finish
+
+    def killed(writer: work.Writer) -> None:
+        writer.save()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work.Writer, "finish", killed)
+    assert main(command()) == 130
+    monkeypatch.setattr(work.Writer, "finish", finish)
+    assert main(command()) == 0
+    assert main(command()) == 0
+    assert [ids.tolist() for ids in cpbpe.PackedTokens(out)] == [
+        TOK.encode(line) for line in Path("texts/texts.txt").read_text().split("\n") if line
+    ]
+
+
 def test_unreadable_out(capsys: pytest.CaptureFixture[str]) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
