@@ -110,9 +110,8 @@ class Place:
         folder, prefix = os.path.split(self._base)
         base, real = os.path.join(os.path.realpath(folder), prefix), os.path.realpath(path)
         name = real[len(base) :].replace(os.sep, "/")
-        kept = f"{name}/".startswith(
-            (f"{MANIFEST}/", f"{MANIFEST}.", f"{_SCRATCH}/")
-        )  # ("." in temporary names)
+        # (A process that was killed may leave a temporary file, whose name goes on with a dot.)
+        kept = f"{name}/".startswith((f"{MANIFEST}/", f"{MANIFEST}.", f"{_SCRATCH}/"))
         return real.startswith(base) and (name in names or kept)
 
     def exists(self) -> bool:
