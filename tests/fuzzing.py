@@ -54,11 +54,11 @@ from cpbpe import (
     WordCounts,
 )
 from cpbpe.corpus.documents import Documents
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.lint.usage import read_embeddings
 from cpbpe.model.formats import registry
 from cpbpe.packing.formats import MAPPED
 from cpbpe.packing.lines import FORMS, DocumentEncoder, LineDecoder
-from cpbpe.packing.manifest import MANIFEST
 from cpbpe.text.charsmap_build import charsmap_from_tsv
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.tokenizer.chat_templates import ChatTemplate

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from errno import EEXIST
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import (
     HELP,
@@ -20,7 +18,7 @@ from cpbpe.cli.arguments import (
 )
 from cpbpe.cli.output import print_report, say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number
-from cpbpe.corpus.find import find
+from cpbpe.corpus.find import Hidden
 from cpbpe.lazy import importing
 from cpbpe.packing.manifest import Manifest, Place
 from cpbpe.spelling import counted
@@ -128,7 +126,9 @@ def parser() -> Parser:
 def run(arguments: argparse.Namespace) -> int:
     """Pack as the arguments say."""
     with importing:
-        from cpbpe.packing.pack import pack
+        from cpbpe.corpus.documents import Documents
+        from cpbpe.packing.pack import pack_source
+        from cpbpe.packing.read import FileSource
     if arguments.model is None:
         raise NotUnderstoodError(f"there is no model; name one: {_EXAMPLE}")
     if not arguments.corpus:
@@ -136,20 +136,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
     tokenizer = load(arguments)
-    if arguments.verbose:
-        show_files(find(arguments.corpus, any_text=True), verbose=True, quiet=True)
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
-    options = {name: getattr(arguments, name) for name in (*names, "field", "column", "whole")}
+    options: Any = {name: getattr(arguments, name) for name in names}
+    options |= {"progress": progress_of(arguments), **encode_options_of(arguments, tokenizer)}
+    reading: dict[str, Any] = {name: getattr(arguments, name) for name in ("field", "column", "whole")}
+    reading["format"] = arguments.input_format
+
+    def open_source(hidden: Hidden) -> FileSource:
+        documents = Documents(arguments.corpus, hidden=hidden, **reading)
+        show_files(documents, arguments.verbose, quiet=True)
+        return FileSource(documents)
+
     try:
-        report = pack(
-            tokenizer,
-            list(map(Path, arguments.corpus)),
-            arguments.out,
-            format=arguments.input_format,
-            progress=progress_of(arguments),
-            **options,
-            **encode_options_of(arguments, tokenizer),
-        )
+        report = pack_source(tokenizer, open_source, arguments.out, reading, options)
         _show(report, arguments)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(arguments.out)) from None
@@ -158,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except OSError as error:
         is_begun = os.path.isdir(Place(arguments.out).scratch())
-        if error.errno == EEXIST or not is_begun:
+        if isinstance(error, (FileExistsError, BlockingIOError)) or not is_begun:
             raise
         what = str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
         raise OSError(f"{what}; {_kept(arguments.out)}") from error

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cpbpe.corpus.files import parts, shown_path, split_lines, whole_lines
-from cpbpe.corpus.find import FOR_PYARROW, FORMATS, Found, checked_path, find, format_of, size_of
+from cpbpe.corpus.find import (
+    FOR_PYARROW,
+    FORMATS,
+    Found,
+    Hidden,
+    checked_path,
+    find,
+    format_of,
+    none_hidden,
+    size_of,
+)
 from cpbpe.corpus.records import Column, Records, read_arrow, read_json, read_parquet, read_table
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import kept
@@ -32,13 +42,15 @@ class Files:
         field: str = "text",
         column: str | int | None = None,
         raw: bool = False,
+        hidden: Hidden = none_hidden,
     ):
         """`paths`: files, directories and globs; "-" is the standard input.
 
         `format`: that of all files, one of `FORMATS`; None: as their names say. `field`: where the text of
         a JSON object is. `column`: the column of a table, by name or by number, from 1; None: "text". (A .csv
         file needs it unless `format` says csv. If it is a number, csv and tsv have no line of names.) `raw`:
-        all paths are those of files, which are read as they are, even if they look compressed.
+        all paths are those of files, which are read as they are, even if they look compressed. `hidden`:
+        which of them are as if they were not there.
         """
         if format is not None and format not in FORMATS:
             raise CorpusError(f"{named('format')} must be one of {', '.join(FORMATS)}, not {format!r}")
@@ -50,7 +62,7 @@ class Files:
         if raw:
             found = Found([checked_path(path) for path in paths])
         else:
-            found = find(paths, any_text=format is not None, column_named=column is not None)
+            found = find(paths, format is not None, column is not None, hidden)
         self.files = found.files
         """The files to read."""
         self.left_out = found.left_out
@@ -71,6 +83,9 @@ class Files:
         """Start counting anew what is read; the files before `first_file` count as read."""
         self.marked: list[str] = []
         """Text files, as far as read, that begin with a byte order mark."""
+        for path in self.files[:first_file]:
+            if self.format_of(path) == "text" and os.path.isfile(path):
+                self.mark(shown_path(path), next(self.parts_of(path, len(_BOM)), b""))
         self.read = sum(os.path.getsize(path) for path in self.files[:first_file] if path != "-")
         """How much of `total` has been read."""
         self.nulls = 0
@@ -82,9 +97,10 @@ class Files:
         """The format in which one of the files is read."""
         return self.format or ("text" if path == "-" else format_of(path))
 
-    def parts_of(self, path: str) -> Iterator[bytes]:
+    def parts_of(self, path: str, part_bytes: int | None = None) -> Iterator[bytes]:
         """The content of one of the files."""
-        return parts(path, self._advance, raw=self._raw, any_text=self.format is not None)
+        any_text = self.format is not None
+        return parts(path, self._advance, raw=self._raw, any_text=any_text, part_bytes=part_bytes)
 
     def _advance(self, size: int) -> None:
         self.read += size
@@ -188,10 +204,11 @@ class Documents(Files):
         field: str = "text",
         column: str | int | None = None,
         whole: bool = False,
+        hidden: Hidden = none_hidden,
     ):
         """`whole`: a text file is one document, newlines included. The rest is as for `Files`."""
         several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-        super().__init__(several, format=format, field=field, column=column)
+        super().__init__(several, format=format, field=field, column=column, hidden=hidden)
         self._whole = whole
         for path in self.files if whole else ():
             if (kind := self.format_of(path)) != "text":

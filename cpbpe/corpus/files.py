@@ -26,12 +26,17 @@ PART_BYTES = 4 << 20
 
 
 def parts(
-    path: str, advanced: Callable[[int], object], *, raw: bool = False, any_text: bool = False
+    path: str,
+    advanced: Callable[[int], object],
+    *,
+    raw: bool = False,
+    any_text: bool = False,
+    part_bytes: int | None = None,
 ) -> Iterator[bytes]:
     """Yield the content of a file in parts. `advanced` is called with the number of bytes read for each part.
 
     A `raw` file is not decompressed, and never refused. With `any_text`, other files are refused only if they
-    certainly are not text.
+    certainly are not text. `part_bytes`: the size of a part; None: `PART_BYTES`.
     """
     with _open(path) as file:
         suffix = "" if raw else os.path.splitext(path.lower())[1]
@@ -41,7 +46,7 @@ def parts(
         size = status.st_size if stat.S_ISREG(status.st_mode) else 0  # (it is 0 for a pipe)
         at, first = 0, True
         while True:
-            part = _read(path, opened)
+            part = _read(path, opened, part_bytes or PART_BYTES)
             if first and not raw:
                 what = is_no_text(part[:HEAD_BYTES], any_text)
                 if what is not None:
@@ -103,9 +108,9 @@ def _open(path: str) -> BinaryIO:
         raise FileNotFoundError(f"{path!r} was there when the work began, but is gone now") from None
 
 
-def _read(path: str, file: BinaryIO | Decompressed) -> bytes:
+def _read(path: str, file: BinaryIO | Decompressed, size: int) -> bytes:
     try:
-        return file.read(PART_BYTES)
+        return file.read(size)
     except EOFError:
         raise CorpusError(f"{path}: the compressed file is cut off; copy or download it again") from None
     except OSError as error:  # errors of reading do not include the file's name

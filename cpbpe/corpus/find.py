@@ -14,8 +14,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import filterfalse
 
 from cpbpe.errors import CorpusError
 from cpbpe.spelling import advised, given
@@ -33,8 +35,22 @@ class Found:
     """Links to files and folders that are read under another name."""
 
 
+MANIFEST = "cpbpe-pack.json"
+"""How the name of the file ends in which `cpbpe pack` says what it has written, and from what."""
+Hidden = Callable[[str], bool]
+"""Says of the path of a file whether it is as if it were not there."""
+
+
+def none_hidden(path: str) -> bool:
+    """Say that no file is hidden."""
+    return False
+
+
 def find(
-    paths: Iterable[str | os.PathLike[str]], any_text: bool = False, column_named: bool = False
+    paths: Iterable[str | os.PathLike[str]],
+    any_text: bool = False,
+    column_named: bool = False,
+    hidden: Hidden = none_hidden,
 ) -> Found:
     """The files that paths, globs and directories name; "-" is the standard input.
 
@@ -48,14 +64,19 @@ def find(
             found.files.append(path)
             continue
         if os.path.isdir(path):
-            below = _of_directory(path, any_text, column_named)
+            below = _of_directory(path, any_text, column_named, hidden)
             found.files += below.files
             found.left_out.update(below.left_out)
             found.again += below.again
             continue
+        if hidden(path):
+            continue
         files = [path]
         if not os.path.lexists(path) and glob.has_magic(path):
-            files = _once(_matching(path, found), found)
+            files = [
+                os.path.join(os.curdir, file) if file == "-" else file
+                for file in _once(_matching(path, found), found, hidden)
+            ]
             if not files:
                 raise FileNotFoundError(f"no file matches {_shown(path)}{_hint(path)}")
         else:
@@ -96,7 +117,7 @@ def size_of(paths: Iterable[str]) -> int | None:
     return total
 
 
-def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
+def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden) -> Found:
     found = Found()
     candidates = [
         os.path.join(folder, entry.name)
@@ -104,10 +125,14 @@ def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
         for entry in _entries(folder)
         if not entry.name.startswith(".") and not entry.is_dir()
     ]
-    for file in _once(candidates, found):
+    files = _once(candidates, found, hidden)
+    packed = _packed(file for file in files if file.endswith(MANIFEST))
+    for file in files:
         _check_readable(file)
         what = None if any_text else named_as_no_text(file, column_named)
-        if what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
+        if file in packed:
+            what = "was written by cpbpe pack"
+        elif what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
             with open(file, "rb") as opened:
                 what = is_no_text(opened.read(HEAD_BYTES))
             if what is not None and what.startswith(BINARY):
@@ -116,13 +141,23 @@ def _of_directory(path: str, any_text: bool, column_named: bool) -> Found:
             found.files.append(file)
         else:
             found.left_out[file] = what
-    if not found.files:
+    if not found.files and not any(map(hidden, candidates)):
         why = ""
         if found.left_out:
             file, what = next(iter(found.left_out.items()))
             why = f" ({len(found.left_out):,} left out; the first, {file!r}, {what})"
         raise CorpusError(f"the directory {path!r} holds no text file{why}; give another one, or a glob")
     return found
+
+
+def _packed(manifests: Iterable[str]) -> set[str]:
+    """The files that runs of `cpbpe pack` have written, given their manifests. They may look like text."""
+    files = set()
+    for path in manifests:
+        with suppress(ValueError, LookupError, TypeError, RecursionError), open(path, "rb") as file:
+            shards, base = json.load(file)["shards"], path.removesuffix(MANIFEST)
+            files |= {path, *(base + entry["name"] for shard in shards for entry in shard["files"])}
+    return files
 
 
 def _check_exists(path: str) -> None:
@@ -164,14 +199,14 @@ def _check_readable(path: str) -> None:
 # --- Each file once -------------------------------------------------------------------------------
 
 
-def _once(paths: Iterable[str], found: Found) -> list[str]:
+def _once(paths: Iterable[str], found: Found, hidden: Hidden) -> list[str]:
     """Those paths that are files, sorted. Each file appears once, under its own name rather than a link's.
 
     Anything that is neither a file nor a folder (a pipe, a link to nothing) is left out.
     """
     links: list[str] = []
     regular: list[str] = []
-    for path in sorted(set(paths)):
+    for path in sorted(filterfalse(hidden, set(paths))):
         (links if os.path.islink(path) else regular).append(path)
     seen: dict[object, str] = {}
     files: list[str] = []

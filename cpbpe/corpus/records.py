@@ -120,7 +120,7 @@ def read_table(name: str, file_parts: Iterable[bytes], format: str, column: str 
     >>> list(read_table("a.tsv", [b'1\t"a\n\n2\tb\n'], "tsv", 2))
     [([b'"a', None, b'b'], [1])]
     """
-    place = _number(column)
+    place, width = _number(column), sys.maxsize
     texts: list[bytes | None] = []
     blank: list[int] = []
     size = 0
@@ -131,8 +131,14 @@ def read_table(name: str, file_parts: Iterable[bytes], format: str, column: str 
                 texts.append(None)
             continue
         if place is None:
-            place = _place(name, row, str(column))
+            place, width = _place(name, row, str(column)), len(row)
             continue
+        if any(row[width:]):
+            way_out = "put texts with commas into quotes" if format == "csv" else "take tabs out of texts"
+            raise CorpusError(
+                f"{name}:{line}: this row has {len(row)} columns, and the first line {width}, so a text may "
+                f"be cut; {way_out}"
+            )
         if place >= len(row):
             raise CorpusError(
                 f"{name}:{line}: there is no column {place + 1} in this row, which has {len(row)}; complete "

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.errors import CorpusError
 from cpbpe.model.writing import write_all
 from cpbpe.spelling import counted, named, shown
 from cpbpe.version import __version__
 
-MANIFEST = "cpbpe-pack.json"
-"""The name of the file that says what was written, and from what."""
 LAYOUT = 1
 """The version of the manifest."""
 STATE = 2
@@ -100,6 +100,20 @@ class Place:
         """The path of a file that is not complete yet."""
         return os.path.join(self._base + _SCRATCH, name)
 
+    def absolute(self) -> Place:
+        """The same place, wherever the process goes."""
+        folder, prefix = os.path.split(self._base)
+        return Place(os.path.join(os.path.abspath(folder), prefix))
+
+    def owns(self, path: str, names: Collection[str]) -> bool:
+        """Whether a file is one of these, or the manifest, or in the scratch folder."""
+        folder, prefix = os.path.split(self._base)
+        base, real = os.path.join(os.path.realpath(folder), prefix), os.path.realpath(path)
+        name = real[len(base) :].replace(os.sep, "/")
+        # (A process that was killed may leave a temporary file, whose name goes on with a dot.)
+        kept = f"{name}/".startswith((f"{MANIFEST}/", f"{MANIFEST}.", f"{_SCRATCH}/"))
+        return real.startswith(base) and (name in names or kept)
+
     def exists(self) -> bool:
         """Whether a run has begun here."""
         return os.path.isfile(self.manifest)
@@ -179,6 +193,9 @@ class Manifest:
     def states(self, place: Place) -> list[dict[str, Any]]:
         """The states to continue from, the latest first. Whether their files are there is not checked."""
         states = [state for state in [self.state] if state is not None and state["version"] == STATE]
+        if not place.exists():  # it is the state of a run whose manifest somebody has removed
+            with suppress(FileNotFoundError):
+                os.unlink(place.scratch(_STATE_FILE))
         # (A crash of the system may lose this file, or a part of it.)
         with suppress(FileNotFoundError, ValueError, RecursionError):
             with open(place.scratch(_STATE_FILE), "rb") as file:
@@ -313,7 +330,8 @@ def _difference(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> str 
         return "the files are the same in another order"
     for facts, facts_now in zip(before, now, strict=True):
         if facts != facts_now:
-            if facts.get("size") != facts_now.get("size"):
-                return f"{facts['path']!r} had {facts['size']:,} bytes, and has {facts_now['size']:,}"
+            size, size_now = facts.get("size"), facts_now.get("size")  # (a pipe has none)
+            if size != size_now and isinstance(size, int) and isinstance(size_now, int):
+                return f"{facts['path']!r} had {size:,} bytes, and has {size_now:,}"
             return f"{facts['path']!r} was changed in the meantime"
     return None

@@ -8,7 +8,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from importlib import import_module
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,14 @@ import numpy as np
 
 from cpbpe.checks import amount, threads_or_all
 from cpbpe.corpus.find import FORMATS as SOURCE_FORMATS
+from cpbpe.corpus.find import Hidden
 from cpbpe.errors import CorpusError, room_for
 from cpbpe.lazy import importing
 from cpbpe.model.writing import HAS_LOCKS
 from cpbpe.packing.formats import FORMATS
 from cpbpe.packing.manifest import Manifest, Place
-from cpbpe.packing.read import Source, source_of
-from cpbpe.packing.shards import Format, Job, check_free
+from cpbpe.packing.read import Read, Source, source_of
+from cpbpe.packing.shards import TRAIN, VALIDATION, Format, Job, check_free
 from cpbpe.packing.work import Encoder, Writer, work
 from cpbpe.spelling import counted, given, named, sized
 from cpbpe.tokenizer.options import ENCODE, EncodeOptions, Option, check_names, described
@@ -117,20 +119,22 @@ def pack(
     if format is not None and format not in SOURCE_FORMATS:
         raise CorpusError(f"{named('format')} must be one of {', '.join(SOURCE_FORMATS)}, not {format!r}")
     reading: dict[str, Any] = {"format": format, "field": field, "column": column, "whole": whole}
-    return pack_source(tokenizer, lambda: source_of(source, **reading), out, reading, options)
+    return pack_source(
+        tokenizer, lambda hidden: source_of(source, hidden=hidden, **reading), out, reading, options
+    )
 
 
 def pack_source(
     tokenizer: Tokenizer,
-    open_source: Callable[[], Source],
+    open_source: Callable[[Hidden], Source],
     out: Paths,
     reading: dict[str, Any],
     options: PackOptions,
 ) -> PackReport:
     """Encode the documents of a source, and write their ids to files.
 
-    `open_source` is called once the other arguments have been checked. `reading`: the arguments that decide
-    how the source is read, for the manifest.
+    `open_source` is called once the other arguments have been checked, with what says of a file that this run
+    has written it. `reading`: the arguments that decide how the source is read, for the manifest.
     """
     begun = time.perf_counter()
     # 1. The arguments.
@@ -152,8 +156,17 @@ def pack_source(
     share = _share(how["validation"])
     split_seed = _seed("validation_seed", how["validation_seed"])
     seed = None if how["shuffle_seed"] is None else _seed("shuffle_seed", how["shuffle_seed"])
-    source = open_source()
-    # 2. An earlier run, if there is one.
+    # 2. An earlier run, if there is one. What it wrote into a folder of the corpus is no part of that.
+    before = Manifest.load(place) if place.exists() else None
+    shards, sources = (before.shards, before.sources) if before else ([], [])
+    own = {
+        name
+        for split in (TRAIN, VALIDATION)
+        for number in range(len(shards) + 1)
+        for name in kind.names(split, None if size is None else number)
+    }
+    known = {facts["path"] for facts in sources}
+    source = open_source(lambda path: path not in known and place.owns(path, own))
     manifest = Manifest(
         options={
             "to": kind.name,
@@ -168,13 +181,12 @@ def pack_source(
         tokenizer={"fingerprint": tokenizer.fingerprint, "pieces": tokenizer.vocab_size},
         sources=source.facts,
     )
-    resumed = place.exists()
-    if resumed:
-        before = Manifest.load(place)
+    if before is not None:
         before.check_same(manifest, place)
         before.check_files(place)
         manifest = before
         if manifest.summary is not None:
+            source.check_same(Read(**{member.name: manifest.summary[member.name] for member in fields(Read)}))
             _remove(place)  # the scratch folder is still there if the run was killed at its very end
             return _report(place, manifest, time.perf_counter() - begun, 0, resumed=False, was_complete=True)
     # 3. The work.
@@ -186,13 +198,12 @@ def pack_source(
             source=source,
             format=kind,
             most_tokens=None if size is None else size.tokens(item_bytes),
-            resumed=resumed,
             show=display.update,
         )
         # (If names are taken, the first shard of a split shows it, before any work is done.)
-        for split in job.splits:
+        for split in job.splits if before is None else ():
             for name in kind.names(split, None if size is None else 0):
-                check_free(job, name)
+                check_free(place.path(name))
         try:
             os.makedirs(place.scratch(), exist_ok=True)
         except OSError as error:
@@ -200,13 +211,16 @@ def pack_source(
                 error.errno, f"{error.strerror}; choose another folder for the result", place.out
             ) from None
         stack.enter_context(_locked(place))
+        if (Manifest.load(place) if place.exists() else None) != before:
+            raise BlockingIOError(f"another process has packed into {place.out!r} meanwhile; call it again")
         stack.callback(_remove_unless_begun, place)
         stack.enter_context(display)
         with room_for(place.out):
             writer = work(job, Encoder(tokenizer, threads, encoding))
             _finish(job, writer)
         tokens = writer.counts.tokens - writer.earlier_tokens
-    return _report(place, manifest, time.perf_counter() - begun, tokens, resumed=resumed, was_complete=False)
+    seconds = time.perf_counter() - begun
+    return _report(place, manifest, seconds, tokens, resumed=before is not None, was_complete=False)
 
 
 def _finish(job: Job, writer: Writer) -> None:
@@ -238,22 +252,28 @@ def _remove_unless_begun(place: Place) -> None:
 @contextmanager
 def _locked(place: Place) -> Iterator[None]:
     """Lock the place against other processes."""
-    if not HAS_LOCKS:
-        yield
-        return
     with importing:
-        from fcntl import LOCK_EX, LOCK_NB, flock
-    with open(place.scratch("lock"), "wb") as file:
-        try:
-            flock(file, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(
-                f"another process is packing into {place.out!r} at this moment; wait for it, or choose "
-                f"another folder"
-            ) from None
-        except OSError:  # some network file systems have no locks
-            pass
-        yield
+        locks: Any = import_module("fcntl" if HAS_LOCKS else "msvcrt")
+    try:
+        with open(place.scratch("lock"), "ab") as file:
+            try:
+                if HAS_LOCKS:
+                    locks.flock(file, locks.LOCK_EX | locks.LOCK_NB)
+                else:
+                    locks.locking(file.fileno(), locks.LK_NBLCK, 1)
+            except (BlockingIOError, PermissionError):
+                raise BlockingIOError(
+                    f"another process is packing into {place.out!r} at this moment; wait for it, or choose "
+                    f"another folder"
+                ) from None
+            except OSError:  # some network file systems have no locks
+                pass
+            yield
+    finally:
+        if not HAS_LOCKS:  # Windows deletes no file that is open, and so neither that of another process
+            with suppress(OSError):
+                os.unlink(place.scratch("lock"))
+                os.rmdir(place.scratch())
 
 
 # --- Arguments ------------------------------------------------------------------------------------

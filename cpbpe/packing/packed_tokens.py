@@ -13,11 +13,12 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing, kept
 from cpbpe.packing.formats import MAPPED, MappedFormat, Offsets, broken
-from cpbpe.packing.manifest import MANIFEST, Manifest, Place, damaged
-from cpbpe.packing.spool import crc_of
+from cpbpe.packing.manifest import Manifest, Place, damaged
+from cpbpe.packing.shards import is_same
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.ragged import Ragged
 
@@ -71,6 +72,7 @@ class PackedTokens:
         """The format of the files."""
         self.dtype: np.dtype[Any] = np.dtype(manifest.options["dtype"])
         """The type of ids."""
+        self._place = self._place.absolute()  # files are mapped later, and in other processes
         self._all_files = manifest.files()
         entries = [shard for shard in manifest.shards if shard["split"] == split]
         for entry in entries:
@@ -200,15 +202,13 @@ class PackedTokens:
         """Read all files of the run and compare them with their checksums. Raises ValueError."""
         for file in self._all_files:
             path = self._place.path(file["name"])
-            if f"{crc_of(path, file['size']):08x}" != file["crc32"]:
+            if not is_same(path, file):
                 raise broken(path)
 
     # --- Pickling and showing -----------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # (`abspath` drops a separator at the end, but it makes `data_/` a folder.)
-        end = os.sep if self._place.out.endswith(("/", os.sep)) else ""
-        return PackedTokens, (os.path.abspath(self._place.out) + end, self.split)
+        return PackedTokens, (self._place.out, self.split)
 
     def __repr__(self) -> str:
         return (

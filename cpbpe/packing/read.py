@@ -128,7 +128,7 @@ class _Collector:
             self._missing = min(self._missing, max(0, self._record - end))
         else:
             self._missing = 0
-        if seen and not self._missing and not block.absent:  # (a null differs from an empty text)
+        if seen and not self._missing:
             last = next(filter(None, reversed(block.texts[:seen])), None)
             if last is not None and zlib.crc32(last) != self._last_crc:
                 raise CorpusError(
@@ -192,6 +192,19 @@ class Source(ABC):
     @abstractmethod
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
         """Yield all batches after `read`. The last may be empty. `as_lines`: batches may have lines."""
+
+    def check_same(self, before: Read) -> None:
+        """Raise an error unless this is what a complete run has read. What has no `facts` is read again."""
+        if all("size" in facts for facts in self.facts):
+            return
+        read = Read()
+        for batch in self.batches(read):
+            read, *_ = batch.located(read, len(batch.texts), None)
+        if read != before:
+            raise CorpusError(
+                "the texts are not those of the run that is complete there; give the same ones, or choose "
+                "another folder"
+            )
 
     def warnings(self) -> list[str]:
         """Warnings about the source, once everything has been read."""
@@ -269,15 +282,18 @@ class TextSource(Source):
         yield collector.take(first - 1)
 
 
-def source_of(given: Any, *, format: str | None, field: str, column: str | int | None, whole: bool) -> Source:
-    """The source that a user gives: a path, a list of paths, or an iterable of texts."""
+def source_of(given: Any, **reading: Any) -> Source:
+    """The source that a user gives: a path, a list of paths, or an iterable of texts.
+
+    `reading`: the arguments of `Documents`.
+    """
     paths = None
     if isinstance(given, (str, os.PathLike)):
         paths = [given]
     elif isinstance(given, (list, tuple)) and given and all(isinstance(item, os.PathLike) for item in given):
         paths = list(given)
     if paths is not None:
-        return FileSource(Documents(paths, format=format, field=field, column=column, whole=whole))
+        return FileSource(Documents(paths, **reading))
     if isinstance(given, (bytes, bytearray, memoryview)):
         raise TypeError("source is bytes; for one document give a list with it: [data]")
     if (way_out := table_way_out(given)) is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from cpbpe.packing.manifest import Manifest, Place
 from cpbpe.packing.read import Source
-from cpbpe.packing.spool import Chunk, Rows, Spool, SpoolState
+from cpbpe.packing.spool import Chunk, Rows, Spool, SpoolState, crc_of
 
 TRAIN, VALIDATION = "train", "val"
 """The names of the splits, also in names of files. Without a validation part there is only the first."""
@@ -71,8 +71,6 @@ class Job:
     format: Format
     most_tokens: int | None
     """The most tokens of a shard; None if there is only one."""
-    resumed: bool
-    """Whether files that exist already may be those of this run, from before it was interrupted."""
     show: Callable[[str, int, int | None], None]
     """Shows the progress of the work."""
 
@@ -213,7 +211,7 @@ class Split:
         shard = Shard(self._job, spool, self.name, None if self._job.most_tokens is None else self.number)
         files = shard.made()
         for file in files:
-            publish(self._job, file["name"])
+            publish(self._job, file)
         entry = {
             "split": self.name,
             "number": self.number,
@@ -237,18 +235,21 @@ def whole_path(job: Job, name: str) -> str:
     return path
 
 
-def publish(job: Job, name: str) -> None:
-    """Move a complete file into place."""
-    check_free(job, name)
-    path = job.place.path(name)
+def publish(job: Job, file: dict[str, Any]) -> None:
+    """Move a complete file into place, given its entry.
+
+    A file there is this run's own, from just before it was interrupted, if it is the same.
+    """
+    path = job.place.path(file["name"])
+    if not is_same(path, file):
+        check_free(path)
     os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-    os.replace(whole_path(job, name), path)
+    os.replace(whole_path(job, file["name"]), path)
 
 
-def check_free(job: Job, name: str) -> None:
-    """Raise an error if a new run would overwrite a file that is not its own."""
-    path = job.place.path(name)
-    if not job.resumed and os.path.lexists(path):
+def check_free(path: str) -> None:
+    """Raise an error if there is a file, which a run must not overwrite."""
+    if os.path.lexists(path):
         raise FileExistsError(
             f"{path!r} exists already, and no run of cpbpe pack has written it; choose another folder, or "
             f"remove it"
@@ -259,10 +260,17 @@ def publish_index(job: Job, name: str, content: bytes) -> dict[str, Any]:
     """Write a file that lists shards. Return its entry for the manifest."""
     with closing(Checked(whole_path(job, name))) as file:
         file.write(content)
-    publish(job, name)
-    return file_entry(name, file.size, file.crc)
+    entry = file_entry(name, file.size, file.crc)
+    publish(job, entry)
+    return entry
 
 
 def file_entry(name: str, size: int, crc: int) -> dict[str, Any]:
     """The entry of a file in the manifest."""
     return {"name": name, "size": size, "crc32": f"{crc:08x}"}
+
+
+def is_same(path: str, file: dict[str, Any]) -> bool:
+    """Whether a file has the size and the CRC of an entry."""
+    crc = crc_of(path, file["size"])
+    return crc is not None and f"{crc:08x}" == file["crc32"] and os.path.getsize(path) == file["size"]

@@ -238,12 +238,15 @@ class Writer:
     def finish(self) -> None:
         """Make the last shard of each split, and the files that list all of them."""
         job = self._job
-        for name, split in self._splits.items():
+        for split in self._splits.values():
             if split.spool.state.documents:
                 self._finish_shard(split)
-            if shards := [shard for shard in job.manifest.shards if shard["split"] == name]:
-                for path, content in job.format.index(shards, job.options["dtype"]).items():
-                    job.manifest.indexes.append(publish_index(job, path, content))
+        job.manifest.indexes = [
+            publish_index(job, path, content)
+            for name in self._splits
+            if (shards := [shard for shard in job.manifest.shards if shard["split"] == name])
+            for path, content in job.format.index(shards, job.options["dtype"]).items()
+        ]
 
 
 # --- Threads --------------------------------------------------------------------------------------

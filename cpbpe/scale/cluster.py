@@ -148,7 +148,8 @@ class Cluster(ABC):
         rows are sorted first, or several; its values must all be different. Without it, the order is that in
         which the dataset gives its blocks or partitions, which in Spark is not always that of the files it
         was read from. A run that was interrupted is continued by the same call: texts are encoded again, and
-        only what is missing is written.
+        only what is missing is written. After a complete run nothing is read, so another dataset goes
+        unnoticed.
         """
         model = packing(tokenizer, options)
         names = checked_order(order, self._check(dataset, "pack", column))

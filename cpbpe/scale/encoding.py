@@ -177,10 +177,13 @@ class Dataset(Source):
         self._parts = parts
         self.facts = [{"path": f"({kind})"}]
 
+    def check_same(self, before: Read) -> None:
+        """Do nothing: the cluster would do all its work again."""
+
     def batches(self, read: Read, as_lines: bool = False) -> Iterator[Batch]:
         """Yield a batch for each part, without what an earlier run has read."""
         missing, crc = read.record, None
-        record = read.record
+        record, last_crc = read.record, read.last_crc
         for data in self._parts():
             part: Part = pickle.loads(data)
             if missing:
@@ -196,6 +199,7 @@ class Dataset(Source):
             if part.rows:
                 record += part.rows
                 own = part.crc_before(len(part.documents))
+                last_crc = last_crc if own is None else own
                 yield Batch(
                     encoded=Encoded(part.ids, np.cumsum(np.append(0, part.lengths))),
                     places=[(0, part.documents + (record - part.rows + 1))],
@@ -203,7 +207,7 @@ class Dataset(Source):
                     empty=part.rows - len(part.documents) - len(part.absent),
                     absent=len(part.absent),
                     record=record,
-                    last_crc=read.last_crc if own is None else own,
+                    last_crc=last_crc,
                     done=record,
                 )
         if missing:
@@ -211,7 +215,7 @@ class Dataset(Source):
                 f"the dataset ends {missing:,} rows before the place where the run was interrupted; give "
                 "the same one, or begin again in another folder"
             )
-        yield Batch(record=record, last_crc=read.last_crc)
+        yield Batch(record=record, last_crc=last_crc)
 
 
 def packed(
@@ -219,7 +223,7 @@ def packed(
 ) -> PackReport:
     """Write what workers encode. `order`: the columns that the dataset is sorted by."""
     reading = {"format": None, "field": "text", "column": None, "whole": False, "order": order}
-    return pack_source(tokenizer, lambda: dataset, out, reading, {**options, "threads": 1})
+    return pack_source(tokenizer, lambda hidden: dataset, out, reading, {**options, "threads": 1})
 
 
 def packing(tokenizer: Tokenizer, options: PackOptions) -> bytes:

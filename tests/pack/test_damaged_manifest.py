@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import cpbpe
+from cpbpe.corpus.find import MANIFEST
 from cpbpe.packing import work
-from cpbpe.packing.manifest import MANIFEST
 from tests.support import budget, zoo
 from tests.support.corpus import lines
 
@@ -71,6 +71,18 @@ def test_it_is_read(complete: Path, tmp_path: Path) -> None:
         cpbpe.pack(TOK, TEXTS, folder, shard_size=2000)
 
     survives(complete, use, tmp_path, budget.examples(300))
+
+
+@pytest.mark.parametrize("size", [None, "7", 7.5])
+def test_the_size_of_a_source(size: object, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("one\n")
+    cpbpe.pack(TOK, tmp_path / "texts.txt", tmp_path / "out")
+    content = json.loads((tmp_path / "out" / MANIFEST).read_text())
+    del content["sources"][0]["size"]
+    content["sources"][0] |= {} if size is None else {"size": size}
+    (tmp_path / "out" / MANIFEST).write_text(json.dumps(content))
+    with pytest.raises(cpbpe.CorpusError, match=r"texts\.txt' was changed in the meantime"):
+        cpbpe.pack(TOK, tmp_path / "texts.txt", tmp_path / "out")
 
 
 @pytest.mark.parametrize("options", [{"to": "mds"}, {"shuffle_seed": 1, "validation": 0.3}], ids=str)

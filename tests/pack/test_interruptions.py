@@ -1,17 +1,23 @@
 """Runs that are killed, and continued: the files are those of an undisturbed run, byte for byte."""
 
+import errno
+import gzip
 import json
 import os
 import random
 import signal
+import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import cpbpe
 from cpbpe.packing import work
+from cpbpe.packing.pack import pack_source
+from cpbpe.packing.read import source_of
 from tests.support import processes, tiers, zoo
 from tests.support.corpus import lines
 
@@ -105,8 +111,221 @@ def test_killed_at_the_very_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not Path("out/.cpbpe-pack").exists()
 
 
+def test_a_complete_run_on_other_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known about an iterable, so it is read again."""
+    monkeypatch.setattr("cpbpe.packing.read._ITEMS", 2)
+    texts = ["one", None, "", "two", "three", ""]
+    cpbpe.pack(TOK, texts, tmp_path / "out")
+    assert cpbpe.pack(TOK, iter(texts), tmp_path / "out").was_complete
+    for others in (texts[:-1], texts[:1], [], [*texts, "more"], ["One!", *texts[1:]], [*texts[:4], "there"]):
+        with pytest.raises(cpbpe.CorpusError, match="the texts are not those of the run that is complete"):
+            cpbpe.pack(TOK, iter(others), tmp_path / "out")
+
+
+def test_what_is_left_of_a_run_whose_manifest_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rm out/*` leaves the scratch folder, whose name begins with a dot."""
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read._ITEMS", 1)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    take = work.Writer.take
+
+    def killed(writer: work.Writer, *batch: Any) -> None:
+        take(writer, *batch)
+        if writer.read.number == 2:
+            raise _Killed
+
+    for shuffle_seed in (None, 1):
+        out = tmp_path / str(shuffle_seed)
+        monkeypatch.setattr(work.Writer, "take", killed)
+        with pytest.raises(_Killed):
+            cpbpe.pack(TOK, ["one", "two", "three"], out, shuffle_seed=shuffle_seed)
+        monkeypatch.setattr(work.Writer, "take", take)
+        (out / "cpbpe-pack.json").unlink()
+        cpbpe.pack(TOK, ["one", "two", "three"], out, add_eos=True, shuffle_seed=shuffle_seed)
+        found = sorted(ids.tolist() for ids in cpbpe.PackedTokens(out))
+        assert found == sorted(TOK.encode(text, add_eos=True) for text in ("one", "two", "three"))
+
+
+def test_another_process_was_faster(tmp_path: Path) -> None:
+    """Between what is found in the folder and the lock, there may be time: files are looked at."""
+
+    def opened(hidden: Any) -> Any:
+        cpbpe.pack(TOK, ["a"], tmp_path / "out", to="megatron")
+        return source_of(["b"])
+
+    with pytest.raises(BlockingIOError, match="another process has packed into"):
+        pack_source(TOK, opened, tmp_path / "out", {}, {"to": "npy"})
+    assert [ids.tolist() for ids in cpbpe.PackedTokens(tmp_path / "out")] == [TOK.encode("a")]
+
+
+def test_locks_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stub of the module that locks there."""
+    locked: set[int] = set()
+
+    def locking(descriptor: int, mode: int, size: int) -> None:
+        assert (mode, size) == (2, 1)
+        file = os.fstat(descriptor).st_ino
+        if file in locked:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        locked.add(file)
+
+    monkeypatch.setattr("cpbpe.packing.pack.HAS_LOCKS", False)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # no file that is open can be deleted there
+    take = work.Writer.take
+
+    def twice(*arguments: Any) -> None:
+        with pytest.raises(BlockingIOError, match="another process is packing into"):
+            cpbpe.pack(TOK, ["one"], tmp_path / "out")
+        (tmp_path / "out/.cpbpe-pack/lock").touch()  # it can be deleted here, but not there
+        take(*arguments)
+
+    monkeypatch.setattr(work.Writer, "take", twice)
+    cpbpe.pack(TOK, ["one"], tmp_path / "out")
+    assert len(cpbpe.PackedTokens(tmp_path / "out")) == 1
+    assert not (tmp_path / "out/.cpbpe-pack/lock").exists()
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_other_texts_with_empty_ones(
+    nothing: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 16)  # so the first batch ends with "cd"
+    texts, take = ["four", "four", "four", "ab", nothing, "cd", "more"], work.Writer.take
+
+    def killed(*arguments: Any) -> None:
+        take(*arguments)
+        raise _Killed
+
+    monkeypatch.setattr(work.Writer, "take", killed)
+    with pytest.raises(_Killed):
+        cpbpe.pack(TOK, texts, tmp_path / "out")
+    monkeypatch.setattr(work.Writer, "take", take)
+    with pytest.raises(cpbpe.CorpusError, match="the texts are not those of the run that was interrupted"):
+        cpbpe.pack(TOK, ["Four", "Four", "Four", "AB", nothing, "CD", "More"], tmp_path / "out")
+    assert cpbpe.pack(TOK, texts, tmp_path / "out").resumed
+
+
+def test_what_other_runs_wrote_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even if it looks like text, and whatever a file of that name holds besides."""
+    monkeypatch.chdir(tmp_path)
+    for folder, content in (("list", "[]"), ("number", '{"shards": [{"files": 5}]}'), ("text", "x")):
+        Path("texts", folder).mkdir(parents=True)
+        Path("texts", folder, "cpbpe-pack.json").write_text(content)
+    Path("texts/a.txt").write_text("one\ntwo\n")
+    formats = ("npy", "megatron", "nanogpt", "datatrove", "dolma", "mds")
+    written = [file for to in formats for file in cpbpe.pack(TOK, ["abc"], f"texts/{to}_", to=to).files]
+    report = cpbpe.pack(TOK, "texts", "out")
+    assert report.documents == 2
+    (said,) = report.warnings
+    count = len({file for file in written if Path(file).exists()}) + len(formats) + 3
+    assert said.startswith(f"{count} files in the folders were left out; the first, 'texts/datatrove_cpbpe-")
+
+
+def test_marks_of_files_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on warns of what an earlier one has read."""
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    mark = b"\xef\xbb\xbf"
+    for name, content in (
+        ("a.txt", mark + b"a"),
+        ("b.txt", b"b"),
+        ("c.txt.gz", mark + b"c"),
+        ("d.txt", b"d"),
+    ):
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    files = sorted(tmp_path.glob("*.txt*"))
+    expected = cpbpe.pack(TOK, files, tmp_path / "undisturbed").warnings
+    assert len(expected) == 2
+    for last in range(1, 5):
+        left, take = last, work.Writer.take
+
+        def killed(*arguments: Any, take: Any = take) -> None:
+            nonlocal left
+            take(*arguments)
+            left -= 1
+            if not left:
+                raise _Killed
+
+        monkeypatch.setattr(work.Writer, "take", killed)
+        with pytest.raises(_Killed):
+            cpbpe.pack(TOK, files, tmp_path / str(last))
+        monkeypatch.setattr(work.Writer, "take", take)
+        assert cpbpe.pack(TOK, files, tmp_path / str(last)).warnings == expected
+
+
 class _Killed(BaseException):
     """Like a kill, but in this process: nothing may handle it."""
+
+
+@pytest.mark.parametrize(
+    ("to", "out", "source"),
+    [
+        ("datatrove", "texts/out", "texts"),
+        ("npy", "texts/sub/out_", "texts/**"),
+        ("dolma", "texts", "texts"),
+        ("parquet", "texts/out_", "texts"),
+        ("mds", "texts/sub/out", "texts/**"),
+    ],
+)
+def test_into_a_folder_of_the_texts(
+    to: str, out: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever it is killed: what it has written is not taken for more texts."""
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    options: dict[str, Any] = {"to": to, "shard_size": 300, "validation": 0.3, "column": "text", "threads": 1}
+    real_replace, steps, prefix = os.replace, 0, out if out.endswith("_") else f"{out}/"
+
+    def replace(*paths: Any) -> None:
+        nonlocal steps
+        steps -= 1
+        if steps == 0:
+            raise _Killed
+        real_replace(*paths)
+
+    monkeypatch.setattr(os, "replace", replace)
+    found = []
+    for name, steps in (("undisturbed", 1 << 30), ("disturbed", 1)):
+        (tmp_path / name / "texts/sub").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / name)
+        for number in range(3):
+            path = Path(f"texts/sub/{number}.txt")
+            path.write_text("\n".join(lines(60)[20 * number : 20 * number + 20]))
+            os.utime(path, ns=(1, 1))
+        for attempt in range(100):
+            try:
+                report = cpbpe.pack(TOK, source, out, **options)
+                break
+            except _Killed:
+                Path(f"{prefix}cpbpe-pack.json.{attempt:016x}.cpbpe.tmp").write_text("half")
+                steps = 4 * attempt + 1
+        steps = 1 << 30
+        assert cpbpe.pack(TOK, source, out, **options).was_complete
+        found.append({file: Path(file).read_bytes() for file in [*report.files, f"{prefix}cpbpe-pack.json"]})
+    assert found[0] == found[1]
+
+
+def test_killed_between_the_indexes_of_two_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"to": "mds", "validation": 0.3}
+    cpbpe.pack(TOK, lines(50), tmp_path / "undisturbed", **options)
+    real_replace = os.replace
+
+    def replace(source: Any, target: Any) -> None:
+        if os.path.join("val", "index.json") in str(target):
+            raise _Killed
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(_Killed):
+        cpbpe.pack(TOK, lines(50), tmp_path / "out", **options)
+    monkeypatch.undo()
+    report = cpbpe.pack(TOK, lines(50), tmp_path / "out", **options)
+    assert len(report.files) == len(set(report.files)) == 4
+    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
 
 
 @pytest.mark.parametrize("options", CASES, ids=lambda case: case["to"])

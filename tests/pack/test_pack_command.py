@@ -95,6 +95,13 @@ def test_standard_input_and_a_prefix() -> None:
     assert [ids.tolist() for ids in packed] == [TOK.encode(text) for text in ("one", "two", "three")]
 
 
+@pytest.mark.parametrize("name", ["./-", "[-]"])
+def test_a_file_with_the_name_of_the_standard_input(name: str) -> None:
+    Path("-").write_text("one\n")
+    assert pack("my.model", name, "--out", "out", stdin=subprocess.DEVNULL).returncode == 0
+    assert [ids.tolist() for ids in cpbpe.PackedTokens("out")] == [TOK.encode("one")]
+
+
 OTHER = [
     (
         ["--eos"],
@@ -135,6 +142,7 @@ BAD = [
     ([], 2, "there is no model; name one: cpbpe pack tokenizer.model corpus.txt --out"),
     (["my.model"], 2, "there is no corpus; name a file or a folder after the model"),
     (["my.model", "texts.txt"], 2, "the result has no name; give one with --out"),
+    (["my.model", "", "-o", "out"], 1, "no such file or directory: ''"),
     (["my.model", "none.txt", "-o", "out"], 1, "no such file or directory: 'none.txt'"),
     (["none.model", "texts.txt", "-o", "out"], 1, "none.model: no such file or folder"),
     (["my.model", "texts.txt", "-o", "out", "--to", "tfrecord"], 2, "'tfrecord' is not one of npy, megatron"),
@@ -213,6 +221,55 @@ def test_files_of_others_stay(capsys: pytest.CaptureFixture[str]) -> None:
     assert [path.name for path in Path("out").iterdir()] == ["train.bin"]
 
 
+@pytest.mark.parametrize("name", ["train-00001.npy", "train-00001.offsets"])
+def test_files_of_others_stay_however_often_the_run_goes_on(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only a file that is the same is this run's own, from just before it was interrupted."""
+    command = ["pack", "my.model", "texts.txt", "-q", "--shard-size", "1000"]
+    assert main([*command, "-o", "whole"]) == 0
+    Path("out").mkdir()
+    for precious in (b"precious", Path("whole", name).read_bytes() + b"more"):
+        Path("out", name).write_bytes(precious)
+        for _ in range(2):
+            assert main([*command, "-o", "out"]) == 1
+            error = capsys.readouterr().err
+            assert f"'out/{name}' exists already, and no run of cpbpe pack has written it; choose" in error
+            assert "goes on" not in error
+            assert Path("out", name).read_bytes() == precious
+    Path("out", name).write_bytes(Path("whole", name).read_bytes())
+    assert main([*command, "-o", "out"]) == 0
+    assert {path.name for path in Path("out").iterdir()} == {path.name for path in Path("whole").iterdir()}
+    cpbpe.PackedTokens("out").check()
+
+
+@pytest.mark.parametrize("out", ["texts/out", "texts/out_"])
+def test_a_pattern_that_the_shell_expands(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names the results, too, when the same command goes on."""
+    Path("texts").mkdir()
+    Path("texts.txt").rename("texts/texts.txt")
+
+    def command() -> list[str]:
+        return ["pack", "my.model", *map(str, sorted(Path("texts").glob("*"))), "-o", out, "-q"]
+
+    from cpbpe.packing import work
+
+    finish = work.Writer.finish
+
+    def killed(writer: work.Writer) -> None:
+        writer.save()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(work.Writer, "finish", killed)
+    assert main(command()) == 130
+    monkeypatch.setattr(work.Writer, "finish", finish)
+    assert main(command()) == 0
+    assert main(command()) == 0
+    assert [ids.tolist() for ids in cpbpe.PackedTokens(out)] == [
+        TOK.encode(line) for line in Path("texts/texts.txt").read_text().split("\n") if line
+    ]
+
+
 def test_unreadable_out(capsys: pytest.CaptureFixture[str]) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
@@ -279,7 +336,8 @@ def test_two_at_once() -> None:
     process.kill()
     process.communicate()
     assert other.returncode == 1
-    assert b"another process is packing into 'out' at this moment" in other.stderr
+    said = b"another process is packing into 'out' at this moment; wait for it, or choose another folder\n"
+    assert other.stderr.endswith(said)
 
 
 def test_source_that_changes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,6 +386,13 @@ def test_interrupted_while_it_waits_for_text() -> None:
 def test_verbose_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pack", "my.model", "texts.txt", "-o", "out", "-v"]) == 0
     assert capsys.readouterr().err == "cpbpe: reading texts.txt\n"  # no bar: this is no terminal
+    Path("folder").mkdir()
+    Path("folder/a.txt").write_text("one\n")
+    Path("folder/a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert main(["pack", "my.model", "folder", "-o", "folder/out", "-v"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "cpbpe: reading folder/a.txt\n"
+    assert "1 files in the folders were left out; the first, 'folder/a.png', is an image" in shown.out
     seen: list[Any] = []
     cpbpe.pack(TOK, "texts.txt", "other", shuffle_seed=1, progress=seen.append)
     assert {step.phase for step in seen} == {"reading", "shuffling"}

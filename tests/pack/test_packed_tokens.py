@@ -107,6 +107,17 @@ def test_batches(packed: cpbpe.PackedTokens) -> None:
         packed.batches(20, 1.5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_a_file_that_is_cut_off_later(content: bytes, tmp_path: Path) -> None:
+    cpbpe.pack(TOK, TEXTS, tmp_path / "cut")
+    packed = cpbpe.PackedTokens(tmp_path / "cut")
+    path = tmp_path / "cut/train.offsets"
+    for damaged in (content, path.read_bytes() + content + b"more"):
+        path.write_bytes(damaged)
+        with pytest.raises(cpbpe.CorpusError, match=r"train\.offsets' is damaged"):
+            packed.check()
+
+
 def test_pickles(packed: cpbpe.PackedTokens, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     packed[0]
     data = pickle.dumps(packed)
@@ -137,6 +148,25 @@ def test_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cpbpe.pack(TOK, TEXTS, "data_/", validation=0.2)  # a folder
     assert len(cpbpe.PackedTokens("data_/")) == len(train)
     assert len(pickle.loads(pickle.dumps(cpbpe.PackedTokens("data_/")))) == len(train)
+
+
+def test_the_process_goes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also out of a folder that, as a path, would be a prefix."""
+    for name, texts in (("data_", TEXTS[:9]), ("other_", TEXTS[9:])):
+        monkeypatch.chdir(tmp_path)
+        cpbpe.pack(TOK, texts, name)
+        cpbpe.pack(TOK, texts, f"{name}/", add_eos=True)
+        cpbpe.pack(TOK, texts[:5], f"{name}/p-", add_eos=True)
+    monkeypatch.chdir("data_")
+    found = [cpbpe.PackedTokens(path) for path in (".", "p-", "../data_/", "../data_")]
+    monkeypatch.chdir("../other_")
+    for packed in [*found, *(pickle.loads(pickle.dumps(packed)) for packed in found)]:
+        packed.check()
+        rows = ROWS[: len(packed)]
+        assert [
+            [*ids.tolist(), TOK.eos_id][: len(row)] for ids, row in zip(packed, rows, strict=True)
+        ] == rows
+    assert [len(packed) for packed in found] == [9, 5, 9, 9]
 
 
 def test_what_is_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

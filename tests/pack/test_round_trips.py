@@ -1,6 +1,7 @@
 """Documents to lines and back: what sentencepiece's programs write, for all models; and exact round trips."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ from cpbpe.corpus.documents import Documents
 from cpbpe.packing.lines import FORMS, DocumentEncoder, LineDecoder
 from cpbpe.text.utf8 import repair
 from tests.support import zoo
+from tests.support.budget import SEED, examples
 from tests.support.tokenizers import tokenizer
 
 TEXT = "Hello world\n\n  two  spaces \nÇa va? 你好 🦙 <s> </s> <unk>\ttab\r\n\u2581\u2581x\n" * 3 + "the end"
 LOSSLESS = TEXT.replace("\u2581", "_")
 """Text that a lossless model brings back."""
+EDITS = [bytes([letter]) for letter in b'0123 ,\n{}[]":is-\t'] + [b"", b'{"ids":[', b"]}"]
 
 
 @pytest.fixture(autouse=True)
@@ -264,6 +267,30 @@ def test_pieces_with_newlines(engine: str) -> None:
 def test_lines_that_cannot_be_decoded(mistral: Tokenizer, data: bytes, form: str, message: str) -> None:
     with pytest.raises(CorpusError, match=f"^{message}"):
         decoded(mistral, data, form)
+
+
+def test_json_lines_that_somebody_has_changed() -> None:
+    """Whatever becomes of a letter or two: what is read is what `json` reads, and else it is refused."""
+    tok = tokenizer("tokenizer.model.v1", "core")
+    decoder = LineDecoder(tok)
+    made = random.Random(SEED)
+    written = b'{"ids":[1,20]}\n{"ids":[]}\n{"ids":[0,300]}\n'
+    edits = [(at, length, letter) for at in range(len(written)) for length in (0, 1) for letter in EDITS]
+    for number in range(examples(400)):
+        data = written
+        for at, length, letter in made.sample(edits, number % 2 + 1):
+            data = data[:at] + letter + data[at + length :]
+        Path("lines.jsonl").write_bytes(data)
+        try:
+            rows = [json.loads(line) for line in data.removesuffix(b"\n").split(b"\n")]
+            rows = [row["ids"] if isinstance(row, dict) else row for row in rows]
+            expected = "".join(f"{tok.decode([*row])}\n" for row in rows).encode()
+        except (LookupError, TypeError, ValueError):
+            with pytest.raises(CorpusError):
+                list(decoder.decode(["lines.jsonl"]))
+            continue
+        found = b"".join(decoder.decode(["lines.jsonl"]))
+        assert found.removesuffix(b"\n") == expected.removesuffix(b"\n"), data
 
 
 def test_lines_from_elsewhere(mistral: Tokenizer) -> None:

@@ -11,6 +11,7 @@ import pytest
 import cpbpe
 from cpbpe.errors import CorpusError
 from cpbpe.packing.pack import PackReport
+from cpbpe.packing.work import Writer
 from cpbpe.scale.encoding import Dataset, checked_order, encoded_parts, packed, packing
 from tests.scale.datasets import packed_files
 from tests.support import corpus, zoo
@@ -111,6 +112,32 @@ def test_an_interrupted_run_goes_on(options: Any, how: dict[str, Any], tmp_path:
     assert packed_files(out) == packed_files(tmp_path / "one")
     again = pack([], tok, out, options, **how)
     assert again.was_complete
+
+
+def test_an_interrupted_run_goes_on_behind_rows_without_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it ended: such rows, and the end of the dataset, change nothing about the last document."""
+    monkeypatch.setattr("cpbpe.packing.work.SECONDS_BETWEEN_STATES", 0.0)
+    tok = tokenizer()
+    model = packing(tok, {})
+    columns: list[list[str | None]] = [[""], ["one"], [None, ""], ["two"], [""]]
+    data = [part for column in columns for part in encoded_parts(model, pa.array(column, pa.string()))]
+    take = Writer.take
+    for last in range(1, len(data) + 2):
+        left = [last]
+
+        def killed(*arguments: Any, left: list[int] = left) -> None:
+            take(*arguments)
+            left[0] -= 1
+            if not left[0]:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(Writer, "take", killed)
+        with pytest.raises(KeyboardInterrupt):
+            pack(data, tok, tmp_path / str(last))
+        monkeypatch.setattr(Writer, "take", take)
+        assert pack(data, tok, tmp_path / str(last)).documents == 2, last
 
 
 def test_other_texts_are_noticed(tmp_path: Path) -> None:
