@@ -284,7 +284,11 @@ class OneOf:
 
 def listed_values(text: str) -> list[str]:
     """Values with commas between them; those that contain one are in quotes."""
-    return next(csv.reader([text])) if text else []
+    try:
+        return next(csv.reader([text])) if text else []
+    except csv.Error:
+        way_out = "put a value that has a line break into double quotes"
+        raise argparse.ArgumentTypeError(f"{text!r:.99} cannot be cut at its commas; {way_out}") from None
 
 
 _TYPES: dict[str, dict[str, Any]] = {

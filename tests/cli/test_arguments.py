@@ -121,6 +121,12 @@ def test_what_was_meant(given: str, answer: str, capsys: pytest.CaptureFixture[s
     assert not Path("my.model").exists()
 
 
+def test_a_list_that_cannot_be_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, "--control-symbols", "<a>,b\rc,<d>"]) == 2
+    assert "--control-symbols: '<a>,b\\rc,<d>' cannot be cut at its commas" in capsys.readouterr().err
+    assert main([*TRAIN, "--control-symbols", '<a>,"b\rc",<d>', "--quiet"]) == 0
+
+
 @pytest.mark.parametrize(
     ("given", "answer"),
     [
