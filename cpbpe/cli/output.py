@@ -11,7 +11,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from cpbpe.lazy import importing
-from cpbpe.model.writing import write_all
+from cpbpe.model.writing import is_stream, write_all
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def check_outputs(outputs: Sequence[str | None], corpus: Iterable[str]) -> None:
             )
         if os.path.isdir(path):
             raise IsADirectoryError(f"{path!r} is a folder; choose another name")
-        _check_folder(os.path.dirname(os.path.abspath(path)))
+        if not is_stream(path):
+            _check_folder(os.path.dirname(os.path.abspath(path)))
         if os.path.abspath(path) in map(os.path.abspath, paths[:place]):
             raise ValueError(f"{path!r} would be written twice; choose different names")
     replaced = [path for path in paths if os.path.exists(path)]
@@ -72,7 +73,7 @@ def _check_folder(folder: str) -> None:
     """Check that a folder can be written to, or created in the nearest folder that exists."""
     with importing:
         import tempfile
-    while not os.path.lexists(folder):
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):  # (a drive may be missing)
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
         raise NotADirectoryError(
@@ -181,5 +182,5 @@ def terminal(out: str | None) -> tuple[int, bool]:
 
 def existing(paths: Sequence[str]) -> str:
     """A note about files that are going to be replaced; empty if there are none."""
-    number = sum(map(os.path.exists, paths))
+    number = sum(map(os.path.isfile, paths))
     return f" (replacing {counted(number, 'file')})" if number else ""
