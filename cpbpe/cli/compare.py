@@ -108,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.rounds < 0:
         raise NotUnderstoodError("--rounds must be 0 or more")
+    form = form_of(arguments.out, arguments.format, _FORMATS)
     read = files_of(arguments, [given.path for given in texts])
     check_outputs([arguments.out], chain((given.path for given in models), read))
     named = _texts(arguments, texts)
@@ -121,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     comparison = compare(
         loaded, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
     )
-    _write(arguments, comparison)
+    _write(arguments, comparison, form)
     return 0
 
 
@@ -232,8 +233,7 @@ def _name_of(text: _Named) -> str:
     return text.name or file.partition(".")[0] or text.path
 
 
-def _write(arguments: argparse.Namespace, comparison: Comparison) -> None:
-    form = form_of(arguments.out, arguments.format)
+def _write(arguments: argparse.Namespace, comparison: Comparison, form: str) -> None:
     if form in ("json", "csv"):
         text = as_json(comparison.to_dict()) + "\n" if form == "json" else comparison.to_csv()
     else:

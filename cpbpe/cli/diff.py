@@ -53,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit < 0:
         raise NotUnderstoodError("--limit must be 0 or more")
     old, new, *files = arguments.models
+    form = form_of(arguments.out, "json" if arguments.json else None)
     check_outputs([arguments.out], chain((old, new), files_of(arguments, files)))
     first, second = (load(arguments, path) for path in (old, new))
     with importing:
@@ -60,7 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
     corpus = documents_of(arguments, files) if files else None
     difference = diff(first, second, corpus, search=not arguments.no_search)
     if not arguments.quiet:
-        form = form_of(arguments.out, "json" if arguments.json else None)
         page = canvas(arguments.out, form)
         difference.draw(page, (old, new), arguments.limit)
         text = as_json(difference.to_dict()) + "\n" if form == "json" else page.document()

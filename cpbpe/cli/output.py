@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -135,13 +135,23 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
     print_report([f"written       {path}{replaced}"])
 
 
-FORMS = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
+FORMS = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 """The forms of reports, by how names of files end."""
 
 
-def form_of(out: str | None, asked: str | None = None) -> str:
-    """The form of a report: what was asked for, or what the name of its file says; otherwise "table"."""
-    return asked or FORMS.get(os.path.splitext(out or "")[1].lower(), "table")
+def form_of(out: str | None, asked: str | None = None, forms: Collection[str] = ("html", "json")) -> str:
+    """The form of a report: what was asked for, or what the name of its file says; otherwise "table".
+
+    A name that says another form than was asked for, or none of the `forms` that there are, is refused.
+    """
+    named = FORMS.get(os.path.splitext(out or "")[1].lower())
+    if named not in (None, asked) and (asked or named not in forms):
+        with importing:
+            from cpbpe.cli.parsing import NotUnderstoodError
+        raise NotUnderstoodError(
+            f"{out!r} is named as {named}, and this would be {asked or 'plain text'}; choose another name"
+        )
+    return asked or named or "table"
 
 
 def canvas(out: str | None, form: str) -> Canvas:

@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import add_messages, add_reading, files_of, found_of, progress_of
-from cpbpe.cli.output import check_outputs, existing, form_of, make_folder, print_report, say, show_files
+from cpbpe.cli.output import check_outputs, existing, make_folder, print_report, say, show_files
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
@@ -173,7 +173,7 @@ def run(arguments: argparse.Namespace) -> int:
     written = ", ".join(result.save(name))
     if arguments.report:
         make_folder(arguments.report)
-        is_page = form_of(arguments.report) == "html"
+        is_page = arguments.report.lower().endswith((".html", ".htm"))
         text = result.report.html() if is_page else result.report.to_json(indent=1) + "\n"
         write_all({arguments.report: text.encode()})
     if arguments.json:
