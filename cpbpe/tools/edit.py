@@ -149,6 +149,8 @@ class Edit:
             raise ValueError(f'kind must be "normal", "user_defined" or "control", not {kind!r}')
         if between not in ("normal", "unused"):
             raise ValueError(f'between must be "normal" or "unused", not {between!r}')
+        if between == "unused" and kind != "normal":
+            raise ValueError(f"no piece leads to a {kind} one; leave out between=")
         words, pieces = _several("words", words), _several("pieces", pieces)
         if kind != "normal":  # a name, which has no space before it
             words, pieces = [], [*words, *pieces]
