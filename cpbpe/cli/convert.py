@@ -126,9 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(summary, ensure_ascii=False))
     elif not arguments.quiet:
         print_report(f"{label:<14}{text}" for label, text in _lines(done, replaced))
-        if arguments.verbose:
-            for path in done.files:
-                say(f"{path}: {sized(os.path.getsize(path))}")
+    for path in done.files if arguments.verbose else ():
+        say(f"{path}: {sized(os.path.getsize(path))}")
     return 0
 
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 import argparse
 from itertools import chain
 
-from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, files_of, load
+from cpbpe.cli.arguments import (
+    HELP,
+    OUT,
+    add_given,
+    add_reading,
+    documents_of,
+    files_of,
+    incomplete,
+    load,
+    refuse_reading,
+)
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
-from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
 from cpbpe.lazy import importing
 
 _DESCRIPTION = """\
@@ -53,9 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit < 0:
         raise NotUnderstoodError("--limit must be 0 or more")
     old, new, *files = arguments.models
+    if not files:
+        refuse_reading(arguments, "there is no corpus")
+    if arguments.quiet:
+        refuse(arguments, {"json": False, "out": None}, "--quiet writes nothing")
     form = form_of(arguments.out, "json" if arguments.json else None)
     check_outputs([arguments.out], chain((old, new), files_of(arguments, files)))
-    first, second = (load(arguments, path) for path in (old, new))
+    needing = incomplete([old, new])
+    first, second = (load(arguments, path, plain=path not in needing) for path in (old, new))
     with importing:
         from cpbpe.tools.diff import diff
     corpus = documents_of(arguments, files) if files else None

@@ -21,7 +21,7 @@ from cpbpe.cli.arguments import (
     threads_of,
 )
 from cpbpe.cli.output import check_outputs, existing, print_report, say, show_files, write_parts
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
 from cpbpe.spelling import counted, sized
@@ -102,6 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
     check(arguments, "cpbpe encode my.model corpus.txt", "for ids as JSON, give --format jsonl")
     if arguments.offsets and arguments.format not in ("json", "jsonl"):
         raise NotUnderstoodError("--offsets have no room in lines of ids or pieces; give --format jsonl, too")
+    if not arguments.offsets:
+        refuse(arguments, {"unit": "char"}, "it is about --offsets")
     tokenizer = load(arguments)
     documents = documents_of_files(arguments)
     encoder = DocumentEncoder(

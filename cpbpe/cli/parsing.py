@@ -86,6 +86,9 @@ class Parser(argparse.ArgumentParser):
         self._check_dashes(arguments)
         ours = our_spelling(arguments, self.switches(), self.theirs)
         options, unknown = self.parse_known_intermixed_args(ours)
+        exclusive = [name for name in ("quiet", "verbose", "progress") if getattr(options, name, False)]
+        if "quiet" in exclusive[:-1]:
+            raise NotUnderstoodError(f"--quiet and {flag(exclusive[1])} exclude each other; give one of them")
         if unknown:
             raise NotUnderstoodError(self._no_such_option(unknown[0].partition("=")[0]))
         return options
@@ -242,6 +245,13 @@ def flag(option: str) -> str:
     '--vocab-size'
     """
     return "--" + option.replace("_", "-")
+
+
+def refuse(arguments: argparse.Namespace, defaults: Mapping[str, object], why: str) -> None:
+    """Refuse options that mean nothing beside the others, as `why` says. (`defaults` are not refused.)"""
+    for name, default in defaults.items():
+        if getattr(arguments, name, default) != default:
+            raise NotUnderstoodError(f"{flag(name)} means nothing here: {why}; leave it out")
 
 
 # --- Values ---------------------------------------------------------------------------------------

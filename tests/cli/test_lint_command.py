@@ -45,6 +45,20 @@ def test_json_and_a_file_that_is_no_model(capsys: pytest.CaptureFixture[str]) ->
     assert "1 of the 256 BYTE pieces are missing" in missing["findings"][0]["message"]
     assert good == {"model": "good.model", **cpbpe.load("good.model").lint().to_dict()}
     assert capsys.readouterr().out == "written       new/report.json\n"
+    assert main(["lint", "missing.model", "good.model", "--json", "--ignore", "not-loaded"]) == 0
+    out, err = capsys.readouterr()
+    assert [report["model"] for report in json.loads(out)] == ["good.model"]
+    assert "cpbpe: missing.model: " in err
+    assert err.endswith("; the model was left out\n")
+
+
+def test_a_model_that_needs_a_pattern_beside_one_that_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["ranks.tiktoken", "good.model"]
+    cpbpe.train(["some words"] * 9, preset="gpt4", vocab_size=262).tokenizer.save(files[0])
+    assert main(["lint", *files, "--pattern", "cl100k", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert main(["diff", *files, "--pattern", "cl100k", "--no-search", "--quiet"]) == 0
+    assert main(["view", *files, "--pattern", "cl100k", "--out", "page.html"]) == 0
 
 
 def test_forms_by_the_name_of_the_file() -> None:
