@@ -23,6 +23,7 @@ from cpbpe.cli.output import (
     existing,
     make_folder,
     print_report,
+    say,
     terminal,
     write_parts,
 )
@@ -126,20 +127,22 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs([target, arguments.ids, arguments.weights_out], inputs)
     # 2. The work.
     with importing:
+        from cpbpe.tokenizer.converting import save
         from cpbpe.tools.edit import edit
     edited = edit(load(arguments, model))
     for step in _ORDER:
         edited = _done(edited, step, arguments)
     if not edited.steps:
         raise NotUnderstoodError("there is nothing to do; 'cpbpe help edit' lists what can be done")
-    # 3. The results.
+    # 3. The results. (The weights come first: they may have no table that fits.)
+    if arguments.weights is not None:
+        make_folder(arguments.weights_out)
+        edited.resize(arguments.weights, arguments.weights_out, multiple=arguments.multiple)
     replaced = existing([target])
     make_folder(target)
-    edited.tokenizer.save(target)
+    notes = save(edited.tokenizer.facts, edited.tokenizer.bound_options, target)
     if arguments.ids is not None:
         _write_ids(edited, arguments.ids)
-    if arguments.weights is not None:
-        edited.resize(arguments.weights, arguments.weights_out, multiple=arguments.multiple)
     report = edited.report()
     if arguments.json:
         print(as_json(report.to_dict()))
@@ -147,6 +150,8 @@ def run(arguments: argparse.Namespace) -> int:
         columns, colours = terminal(None)
         print("\n".join(report.lines(columns, colours)))
         print_report([f"written       {target}{replaced}"])
+    for note in notes if not arguments.quiet else ():
+        say(f"{target}: {note}")
     return 0
 
 

@@ -141,6 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
     with importing:
         from cpbpe.model.formats.registry import MODEL, format_for
+        from cpbpe.tokenizer.converting import save
         from cpbpe.training.byte_options import ByteTrainOptions
         from cpbpe.training.train import train
     # 1. Checks that come before the work.
@@ -170,7 +171,11 @@ def run(arguments: argparse.Namespace) -> int:
     # 3. The files.
     replaced = existing(outputs)
     make_folder(name)
-    written = ", ".join(result.save(name))
+    if outputs == [name]:  # such as my.tiktoken
+        notes = save(result.tokenizer.facts, result.tokenizer.bound_options, name)
+    else:
+        notes = ()
+        result.save(name)
     if arguments.report:
         make_folder(arguments.report)
         is_page = arguments.report.lower().endswith((".html", ".htm"))
@@ -179,7 +184,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(result.report.to_json(indent=1))
     elif not arguments.quiet:
-        print_report([*str(result.report).split("\n"), f"written       {written}{replaced}"])
+        print_report([*str(result.report).split("\n"), f"written       {', '.join(outputs)}{replaced}"])
+    for note in notes if not arguments.quiet else ():
+        say(f"{name}: {note}")
     return 0
 
 

@@ -173,17 +173,23 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     return Prepared(done, wanted, made.files)
 
 
-def save(facts: ModelFacts, bound_options: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write the file of a tokenizer; the options that are bound to it decide what the file asks for."""
+def save(
+    facts: ModelFacts, bound_options: Mapping[str, Any], path: str | os.PathLike[str]
+) -> tuple[str, ...]:
+    """Write the file of a tokenizer; the options that are bound to it decide what the file asks for.
+
+    Return what there is to know about the file, such as what it cannot say.
+    """
     name = _path(path, "save")
     wanted = _format(name, None)
     bound = {option: bound_options.get(option) for option in OPTIONS}
     if wanted == MODEL.name and all(value is None for value in bound.values()):
         _refuse_own_fields(verifying.model_file_differences(facts.spec), False)  # (made without protobuf)
         _write(name, wanted, {name: facts.file})
-        return
+        return ()
     made = _output(_with_options(facts.full_spec, bound), name, wanted, False)
     _write(name, wanted, made.files)
+    return made.notes
 
 
 # --- The steps ------------------------------------------------------------------------------------
