@@ -48,6 +48,8 @@ def add_given(parser: Parser) -> None:
 def given_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The values of these options, as arguments for `cpbpe.load`."""
     tokens: list[tuple[str, int]] | None = arguments.special_token
+    if tokens is not None and len(dict(tokens)) < len(tokens):
+        raise NotUnderstoodError("--special-token: a token is there twice; give each token once")
     return {"pattern": arguments.pattern, "special_tokens": None if tokens is None else dict(tokens)}
 
 

@@ -140,6 +140,8 @@ def _templates(given: list[str] | None) -> dict[str, str] | None:
         name, equals, path = item.partition("=")
         if not equals or os.path.exists(item):
             name, path = "default", item
+        if name in templates:
+            raise NotUnderstoodError(f"--chat-template: two are called {name}; give each a name: NAME=FILE")
         with open(path, "rb") as file:
             data = file.read()
         try:

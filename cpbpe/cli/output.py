@@ -27,6 +27,8 @@ def check_outputs(outputs: Sequence[str | None], corpus: Iterable[str]) -> None:
     """
     paths = [path for path in outputs if path is not None]
     for place, path in enumerate(paths):
+        if path == "-":
+            raise ValueError("'-' would be a file: for the standard output, leave it out, or else give './-'")
         if not os.path.basename(path):
             raise IsADirectoryError(
                 f"{path!r} is a folder; give a name in it, such as {os.path.join(path, 'my')!r}"
@@ -174,9 +176,14 @@ def print_report(report: Iterable[str]) -> None:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON of several lines, in which characters that are not visible are escaped."""
+    """A value as JSON of several lines, in which characters that are not visible are escaped.
+
+    A score that JSON has no number for is a text: "nan", "inf" or "-inf".
+    """
     with importing:
         from cpbpe.tools.vocabulary_file import visible
+    texts = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+    value = json.loads(json.dumps(value), parse_constant=texts.get)
     return visible(json.dumps(value, ensure_ascii=False, indent=1))
 
 

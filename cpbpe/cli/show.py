@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None:
         raise NotUnderstoodError("there is no model; name one: cpbpe show tokenizer.model 'Some text'")
     given = [] if arguments.text == ["-"] else arguments.text
-    if given and arguments.files:
+    if arguments.text and arguments.files:
         raise NotUnderstoodError("there are a text and --file; give one of them")
     if given:
         refuse_reading(arguments, "the text is given, and no file is read")

@@ -44,6 +44,8 @@ def test_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "verified      4 texts, with cpbpe, tokenizers" in out
     assert "note          tokenizers finds special tokens (<s>, </s>) in every text" in out
     assert err.startswith("cpbpe: t.json: ")
+    assert main(["convert", "m.model", "t.json", "-v", "--json"]) == 0
+    assert capsys.readouterr().err.startswith("cpbpe: t.json: ")
     assert main(["convert", "m.model", "t.json", "-q"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main(["convert", "m.model", "t.json"]) == 0
@@ -158,6 +160,11 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
             "no option --force; files are replaced without asking",
         ),
         (["m.model", "--out", "t.json"], 2, "there is no option --out; the target comes second"),
+        (
+            ["m.model", "t.json", *["--chat-template", "lines.txt"] * 2],
+            2,
+            "two are called default; give each",
+        ),
         (["none.model", "t.json"], 1, "none.model: no such file or folder"),
         (["lines.txt", "t.json"], 1, "lines.txt: not a SentencePiece model: it is text"),
         (["m.model", "t.json", "--verify", "none.txt"], 1, "none.txt: No such file or directory"),

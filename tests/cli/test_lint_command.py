@@ -52,6 +52,12 @@ def test_json_and_a_file_that_is_no_model(capsys: pytest.CaptureFixture[str]) ->
     assert err.endswith("; the model was left out\n")
 
 
+def test_a_score_that_json_has_no_number_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "good.model", "bad.model", "--json", "--no-search"]) == 0
+    (change,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["pieces"]
+    assert change["new"]["score"] == "nan"
+
+
 def test_a_model_that_needs_a_pattern_beside_one_that_has_none(capsys: pytest.CaptureFixture[str]) -> None:
     files = ["ranks.tiktoken", "good.model"]
     cpbpe.train(["some words"] * 9, preset="gpt4", vocab_size=262).tokenizer.save(files[0])
@@ -153,11 +159,13 @@ def test_damaged_embeddings(head: str, message: str) -> None:
         (["good.model", "--embeddings", "good.model"], 1, "neither a .npy file nor a .safetensors file"),
         (["good.model", "--embeddings", "cut.safetensors"], 1, "the file is cut off"),
         (["good.model", "--embeddings", "r.safetensors", "--tensor", "x"], 1, "there is no matrix 'x'"),
+        (["good.model", "--embeddings", "e.npy", "--tensor", "x"], 1, "one matrix, which has no name"),
         (["none.model"], 1, "no such file or folder"),
     ],
 )
 def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     safetensors("r.safetensors", "BF16", np.zeros((4, 4), np.uint16))
+    np.save("e.npy", np.zeros((4, 4)))
     Path("cut.safetensors").write_bytes(Path("r.safetensors").read_bytes()[:-1])
     assert main(["lint", *arguments]) == code
     assert message in capsys.readouterr().err

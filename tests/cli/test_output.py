@@ -38,6 +38,7 @@ REFUSED: list[tuple[list[str], str]] = [
     ([*TRAIN, "--out", "my", "--report", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
     ([*TRAIN, "--out", "my", "--report", "my.model"], "'my.model' would be written twice"),
     ([*TRAIN, "--out", "my", "--report", "taken.model"], "'taken.model' is a folder"),
+    (["count", "corpus.txt", "--out", "-"], "'-' would be a file: for the standard output, leave it out"),
     (["count", "corpus.txt", "--out", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
     (["count", "corpus.txt", "--out", "link.txt"], "'link.txt' is a part of the corpus"),
     (["count", "texts", "--out", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
