@@ -70,7 +70,7 @@ def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool 
     """
     with importing:
         from cpbpe.tokenizer.tokenizer import load
-    path = path or str(arguments.model)
+    path = str(arguments.model) if path is None else path
     with naming(path):
         return load(path, **({} if plain else given_of(arguments)))
 

@@ -14,6 +14,7 @@ from cpbpe.cli.arguments import (
     check_rereadable,
     documents_of,
     files_of,
+    incomplete,
     load,
     refuse_reading,
 )
@@ -129,7 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
     with importing:
         from cpbpe.tokenizer.converting import save
         from cpbpe.tools.edit import edit
-    edited = edit(load(arguments, model))
+    needing = incomplete([model, arguments.merge or model])
+    edited = edit(load(arguments, model, plain=model not in needing))
     for step in _ORDER:
         edited = _done(edited, step, arguments)
     if not edited.steps:
@@ -202,7 +204,8 @@ def _done(edited: Edit, step: str, arguments: argparse.Namespace) -> Edit:
         texts = documents_of(arguments, arguments.corpus).texts() if arguments.corpus else None
         return edited.prune(texts, size=arguments.size)
     if step == "merge" and arguments.merge is not None:
-        other = load(arguments, arguments.merge, plain=True)
+        needs = arguments.merge in incomplete([arguments.model, arguments.merge])
+        other = load(arguments, arguments.merge, plain=not needs)
         return edited.merge(other, only=arguments.only)
     if step == "add":
         words = [*arguments.word, *_lines(arguments.words)]

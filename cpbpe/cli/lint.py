@@ -109,7 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
             hint = f"did you mean {close}?" if close else f"there are {', '.join(CODES)}"
             raise NotUnderstoodError(f"--ignore: there is no code {code!r}; {hint}")
     form = form_of(arguments.out, "json" if arguments.json else None)
-    check_outputs([arguments.out], chain(arguments.models, files_of(arguments, arguments.corpus or [])))
+    inputs = [*arguments.models, *filter(None, [arguments.embeddings])]
+    check_outputs([arguments.out], chain(inputs, files_of(arguments, arguments.corpus or [])))
     page = canvas(arguments.out, form)
     failed = False
     values: list[dict[str, Any]] = []

@@ -151,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
     if isinstance(options, ByteTrainOptions) and format_for(name) is not MODEL:
         outputs = [name]  # such as my.tiktoken
-    check_outputs([*outputs, *filter(None, [arguments.report])], files_of(arguments, corpus))
+    check_outputs([*outputs, arguments.report], files_of(arguments, corpus))
     if arguments.input and arguments.preset is None and not arguments.quiet:
         say(
             "options that are not given have Llama 2's values; --preset sentencepiece gives them those of "
@@ -176,7 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         notes = ()
         result.save(name)
-    if arguments.report:
+    if arguments.report is not None:
         make_folder(arguments.report)
         is_page = arguments.report.lower().endswith((".html", ".htm"))
         text = result.report.html() if is_page else result.report.to_json(indent=1) + "\n"

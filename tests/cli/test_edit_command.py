@@ -74,6 +74,16 @@ def test_what_a_file_cannot_say_is_said(capsys: pytest.CaptureFixture[str]) -> N
         )
 
 
+def test_merging_models_that_need_the_same_pattern() -> None:
+    for name, size in (("a", "300"), ("b", "320")):
+        train = ["train", "texts.txt", "--preset", "gpt2", "--vocab-size", size, "--out", f"{name}.tiktoken"]
+        assert main([*train, "--quiet"]) == 0
+    assert (
+        main(["edit", "a.tiktoken", "c.model", "--merge", "b.tiktoken", "--pattern", "gpt2", "--quiet"]) == 0
+    )
+    assert len(cpbpe.load("c.model")) == 319
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -94,6 +104,7 @@ def test_what_a_file_cannot_say_is_said(capsys: pytest.CaptureFixture[str]) -> N
         ("old.model new.model --words none.txt", 1, "none.txt"),
         ("old.model new.model --words old.model", 1, "is not UTF-8"),
         ("none.model new.model --prune", 1, "none.model"),
+        ("old.model new.model --merge=", 1, "no such file or folder"),
     ],
 )
 def test_mistakes(arguments: str, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:

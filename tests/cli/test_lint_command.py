@@ -160,7 +160,9 @@ def test_damaged_embeddings(head: str, message: str) -> None:
         (["good.model", "--embeddings", "cut.safetensors"], 1, "the file is cut off"),
         (["good.model", "--embeddings", "r.safetensors", "--tensor", "x"], 1, "there is no matrix 'x'"),
         (["good.model", "--embeddings", "e.npy", "--tensor", "x"], 1, "one matrix, which has no name"),
+        (["good.model", "--embeddings", "e.npy", "--out", "e.npy"], 1, "would be replaced"),
         (["none.model"], 1, "no such file or folder"),
+        ([""], 1, "no such file or folder"),
     ],
 )
 def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:

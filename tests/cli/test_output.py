@@ -35,6 +35,7 @@ REFUSED: list[tuple[list[str], str]] = [
     ([*TRAIN, "--out", "taken.model"], "'taken.model' is a folder; choose another name"),
     ([*TRAIN, "--out", "corpus.txt/my"], "corpus.txt' is not a folder, so nothing can be written there"),
     ([*TRAIN, "--out", "corpus.txt/more/my"], "corpus.txt' is not a folder"),
+    ([*TRAIN, "--out", "my", "--report", ""], "'' is a folder"),
     ([*TRAIN, "--out", "my", "--report", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
     ([*TRAIN, "--out", "my", "--report", "my.model"], "'my.model' would be written twice"),
     ([*TRAIN, "--out", "my", "--report", "taken.model"], "'taken.model' is a folder"),
