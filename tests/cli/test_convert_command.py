@@ -135,6 +135,8 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out) == {"rag": "R"}
     assert main(["inspect", "t", "--chat-template", "none"]) == 1
     assert "carries no chat template 'none'; there are 'default', 'rag'" in capsys.readouterr().err
+    assert main(["convert", "t", "t.json"]) == 0
+    assert "note          tokenizer.json has no place for chat templates" in capsys.readouterr().out
     assert main(["inspect", "m.model", "--chat-template"]) == 1
     assert "m.model carries no chat template 'default'" in capsys.readouterr().err
     assert main(["inspect", "m.model", "--chat-template", "--id", "3"]) == 2
@@ -164,6 +166,11 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
             ["m.model", "t.json", *["--chat-template", "lines.txt"] * 2],
             2,
             "two are called default; give each",
+        ),
+        (
+            ["m.model", "t.json", "--chat-template", "lines.txt"],
+            1,
+            "tokenizer.json has no place for chat templ",
         ),
         (["none.model", "t.json"], 1, "none.model: no such file or folder"),
         (["lines.txt", "t.json"], 1, "lines.txt: not a SentencePiece model: it is text"),
