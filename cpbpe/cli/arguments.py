@@ -12,7 +12,7 @@ from cpbpe.checks import checked_threads, cores
 from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.corpus.documents import Documents
-from cpbpe.corpus.find import FORMATS, Found, find, size_of
+from cpbpe.corpus.find import FORMATS, Found, find, format_of, size_of
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.spelling import given, listed
@@ -122,6 +122,18 @@ def add_reading(parser: Parser, tables: str) -> None:
 def refuse_reading(arguments: argparse.Namespace, why: str) -> None:
     """Refuse the options of reading where nothing is read."""
     refuse(arguments, {"input_format": None, "field": "text", "column": None, "whole": False}, why)
+
+
+def check_columns(arguments: argparse.Namespace, corpus: Iterable[str]) -> None:
+    """Refuse --field and --column if no file of a corpus has such."""
+    if arguments.field == "text" and arguments.column is None:
+        return
+    named = ("text" if file == "-" else format_of(file) for file in files_of(arguments, corpus))
+    formats = {arguments.input_format} if arguments.input_format is not None else set(named)
+    if "jsonl" not in formats:
+        refuse(arguments, {"field": "text"}, "no file is read as jsonl; --input-format says so of all files")
+    if formats <= {"text", "jsonl"}:
+        refuse(arguments, {"column": None}, "no file is read as a table; --input-format says so of all files")
 
 
 def check_rereadable(arguments: argparse.Namespace, corpus: Iterable[str], why: str) -> None:

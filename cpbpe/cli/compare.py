@@ -8,7 +8,16 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, files_of, incomplete, load
+from cpbpe.cli.arguments import (
+    OUT,
+    add_given,
+    add_reading,
+    check_columns,
+    documents_of,
+    files_of,
+    incomplete,
+    load,
+)
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.lazy import importing
@@ -110,6 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("the standard input ('-') can be read only once; give it once")
     if arguments.rounds < 0:
         raise NotUnderstoodError("--rounds must be 0 or more")
+    check_columns(arguments, [text.path for text in texts])
     form = form_of(arguments.out, arguments.format, _FORMATS)
     read = files_of(arguments, [given.path for given in texts])
     check_outputs([arguments.out], chain((given.path for given in models), read))

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 
-from cpbpe.cli.arguments import files_of, refuse_reading
+from cpbpe.cli.arguments import check_columns, files_of, refuse_reading
 from cpbpe.cli.compare import is_model
 from cpbpe.cli.output import check_outputs, existing, make_folder, print_report
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
@@ -96,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     if counts is not None:
         refuse_options(arguments)
     else:
+        check_columns(arguments, corpus)
         counts = WordCounts.build(list(map(Path, corpus)), preset=options, **source_arguments(arguments))
     replaced = existing([arguments.out])
     make_folder(arguments.out)

@@ -10,6 +10,7 @@ from cpbpe.cli.arguments import (
     OUT,
     add_given,
     add_reading,
+    check_columns,
     documents_of,
     files_of,
     incomplete,
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     old, new, *files = arguments.models
     if not files:
         refuse_reading(arguments, "there is no corpus")
+    check_columns(arguments, files)
     if arguments.quiet:
         refuse(arguments, {"json": False, "out": None}, "--quiet writes nothing")
     form = form_of(arguments.out, "json" if arguments.json else None)

@@ -11,6 +11,7 @@ from cpbpe.cli.arguments import (
     HELP,
     add_given,
     add_reading,
+    check_columns,
     check_rereadable,
     documents_of,
     files_of,
@@ -169,7 +170,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise NotUnderstoodError("--corpus is for --learn N and --prune; give one of them")
     if not arguments.corpus:
         refuse_reading(arguments, "there is no --corpus")
-    elif arguments.prune and arguments.learn is not None:
+    check_columns(arguments, arguments.corpus)
+    if arguments.corpus and arguments.prune and arguments.learn is not None:
         check_rereadable(arguments, arguments.corpus, "--prune and --learn each read the corpus")
     if arguments.learn is None:
         refuse(arguments, {"character_coverage": COVERAGE}, "it is about --learn N")

@@ -15,6 +15,7 @@ from cpbpe.cli.arguments import (
     add_encode_options,
     add_given,
     add_messages,
+    check_columns,
     encode_options_of,
     load,
     progress_of,
@@ -181,13 +182,15 @@ def files_of(arguments: argparse.Namespace) -> list[str]:
 def documents_of_files(arguments: argparse.Namespace) -> Documents:
     """The texts in the files."""
     try:
-        return Documents(
+        documents = Documents(
             files_of(arguments),
             format=arguments.input_format,
             field=arguments.field,
             column=arguments.column,
             whole=arguments.whole,
         )
+        check_columns(arguments, documents.files)
+        return documents
     except FileNotFoundError as error:
         if any(" " in file for file in arguments.files):
             show = f"cpbpe show {arguments.model} 'Some text'"

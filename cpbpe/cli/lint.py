@@ -11,6 +11,7 @@ from cpbpe.cli.arguments import (
     OUT,
     add_given,
     add_reading,
+    check_columns,
     check_rereadable,
     documents_of,
     files_of,
@@ -99,7 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("--embeddings is the matrix of one model; check the others without it")
     if not arguments.corpus:
         refuse_reading(arguments, "there is no --corpus")
-    elif len(arguments.models) > 1:
+    check_columns(arguments, arguments.corpus or [])
+    if arguments.corpus and len(arguments.models) > 1:
         check_rereadable(arguments, arguments.corpus, "there are several models")
     with importing:
         from cpbpe.lint.findings import CODES

@@ -11,7 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import add_messages, add_reading, files_of, found_of, progress_of
+from cpbpe.cli.arguments import add_messages, add_reading, check_columns, files_of, found_of, progress_of
 from cpbpe.cli.output import check_outputs, existing, make_folder, print_report, say, show_files
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
@@ -160,6 +160,8 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. The work.
     show_corpus(arguments, corpus)
     counts = load_counts(corpus)
+    if counts is None:
+        check_columns(arguments, corpus)
     with warnings.catch_warnings():
         if not arguments.quiet:
             warnings.simplefilter("ignore", UserWarning)  # about the corpus, which the report repeats

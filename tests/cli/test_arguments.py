@@ -142,6 +142,12 @@ MEANINGLESS = [
     ),
     ("edit my.model a.model --word a --kind control --unused", "--unused is about normal words and pieces"),
     ("encode my.model corpus.txt --unit byte", "--unit means nothing here: it is about --offsets"),
+    ("encode my.model corpus.txt --field a", "--field means nothing here: no file is read as jsonl"),
+    (
+        "diff my.model my.model corpus.txt --column 1",
+        "--column means nothing here: no file is read as a table",
+    ),
+    ("train corpus.txt --out a --column 1", "--column means nothing here: no file is read as a table"),
     ("encode my.model corpus.txt --seed 1", "--seed means nothing here: only --alpha samples"),
     ("tokens my.model corpus.txt -q --progress", "--quiet and --progress exclude each other"),
     ("train corpus.txt --out a --quiet -v", "--quiet and --verbose exclude each other"),
