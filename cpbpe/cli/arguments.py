@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import checked_threads, cores
 from cpbpe.cli.output import say, show_files
-from cpbpe.cli.parsing import OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.corpus.documents import Documents
-from cpbpe.corpus.find import FORMATS, Found, find
+from cpbpe.corpus.find import FORMATS, Found, find, format_of, size_of
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.spelling import given, listed
@@ -47,7 +48,19 @@ def add_given(parser: Parser) -> None:
 def given_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The values of these options, as arguments for `cpbpe.load`."""
     tokens: list[tuple[str, int]] | None = arguments.special_token
+    if tokens is not None and len(dict(tokens)) < len(tokens):
+        raise NotUnderstoodError("--special-token: a token is there twice; give each token once")
     return {"pattern": arguments.pattern, "special_tokens": None if tokens is None else dict(tokens)}
+
+
+def incomplete(paths: list[str]) -> list[str]:
+    """The models that --pattern and --special-token are meant for: those whose files do not say these.
+
+    If there is no such model, all of them, so that loading them says why these options mean nothing.
+    """
+    surely = [path for path in paths if path.endswith((".tiktoken", "vocab.json"))]
+    perhaps = [path for path in paths if path.endswith(".gguf") or os.path.isdir(path)]
+    return surely or perhaps or paths
 
 
 def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool = False) -> Tokenizer:
@@ -57,7 +70,7 @@ def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool 
     """
     with importing:
         from cpbpe.tokenizer.tokenizer import load
-    path = path or str(arguments.model)
+    path = str(arguments.model) if path is None else path
     with naming(path):
         return load(path, **({} if plain else given_of(arguments)))
 
@@ -104,6 +117,29 @@ def add_reading(parser: Parser, tables: str) -> None:
         f"which column of a {tables} file contains the text, by name or by number, from 1 (default: "
         "text; needed for .csv)",
     )
+
+
+def refuse_reading(arguments: argparse.Namespace, why: str) -> None:
+    """Refuse the options of reading where nothing is read."""
+    refuse(arguments, {"input_format": None, "field": "text", "column": None, "whole": False}, why)
+
+
+def check_columns(arguments: argparse.Namespace, corpus: Iterable[str]) -> None:
+    """Refuse --field and --column if no file of a corpus has such."""
+    if arguments.field == "text" and arguments.column is None:
+        return
+    named = ("text" if file == "-" else format_of(file) for file in files_of(arguments, corpus))
+    formats = {arguments.input_format} if arguments.input_format is not None else set(named)
+    if "jsonl" not in formats:
+        refuse(arguments, {"field": "text"}, "no file is read as jsonl; --input-format says so of all files")
+    if formats <= {"text", "jsonl"}:
+        refuse(arguments, {"column": None}, "no file is read as a table; --input-format says so of all files")
+
+
+def check_rereadable(arguments: argparse.Namespace, corpus: Iterable[str], why: str) -> None:
+    """Refuse a corpus that is read more than once, as `why` says, if a part of it comes through a pipe."""
+    if size_of(files_of(arguments, corpus)) is None:
+        raise NotUnderstoodError(f"what comes through a pipe can be read only once, and {why}; give a file")
 
 
 def found_of(arguments: argparse.Namespace, corpus: Iterable[str]) -> Found:
@@ -179,6 +215,8 @@ def add_decode_options(parser: Parser) -> None:
 def encode_options_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> dict[str, Any]:
     """The options of encoding that were given. A message says if the file asks for others."""
     options = {name: getattr(arguments, name) for name in ENCODE if hasattr(arguments, name)}
+    if "alpha" not in options:
+        refuse(arguments, {"seed": None}, "only --alpha samples")
     for name, word in (("allowed_special", "all"), ("disallowed_special", "raise")):
         if name in options:
             options[name] = word if options[name] == [word] else tuple(options[name])

@@ -8,9 +8,18 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpbpe.cli.arguments import OUT, add_given, add_reading, documents_of, files_of, load
+from cpbpe.cli.arguments import (
+    OUT,
+    add_given,
+    add_reading,
+    check_columns,
+    documents_of,
+    files_of,
+    incomplete,
+    load,
+)
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
@@ -106,8 +115,12 @@ def run(arguments: argparse.Namespace) -> int:
             "there is no text; name one: cpbpe compare tokenizer.model en=manual.txt; or say which file is "
             "one: --text FILE"
         )
+    if [text.path for text in texts].count("-") > 1:
+        raise NotUnderstoodError("the standard input ('-') can be read only once; give it once")
     if arguments.rounds < 0:
         raise NotUnderstoodError("--rounds must be 0 or more")
+    check_columns(arguments, [text.path for text in texts])
+    form = form_of(arguments.out, arguments.format, _FORMATS)
     read = files_of(arguments, [given.path for given in texts])
     check_outputs([arguments.out], chain((given.path for given in models), read))
     named = _texts(arguments, texts)
@@ -121,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     comparison = compare(
         loaded, named, base=arguments.base, rounds=arguments.rounds, probe=not arguments.no_probes
     )
-    _write(arguments, comparison)
+    _write(arguments, comparison, form)
     return 0
 
 
@@ -160,35 +173,29 @@ def _models(arguments: argparse.Namespace, models: list[_Named]) -> dict[str, An
     """The models by name; all but those of other libraries are loaded."""
     with importing:
         from cpbpe.tools.compare import names_of
-    incomplete = _incomplete([model.path for model in models])
+        from cpbpe.tools.compared_models import is_of_another_library
+    ours = [model.path for model in models if not is_of_another_library(model.path)]
+    if not ours:
+        refuse(arguments, {"pattern": None, "special_token": None}, "other libraries know it")
+    needing = incomplete(ours)
     others = iter(names_of([model.path for model in models if model.name is None]))
     by_name: dict[str, Any] = {}
     for name, path in models:
         key = next(others) if name is None else name
         if key in by_name:
             raise NotUnderstoodError(f"two models are called {key}; give each a name: NAME=FILE")
-        by_name[key] = _loaded(arguments, path, path in incomplete)
+        by_name[key] = _loaded(arguments, path, path not in needing)
     return by_name
 
 
-def _incomplete(paths: list[str]) -> list[str]:
-    """The models that --pattern and --special-token are meant for: those whose files do not say these.
-
-    If there is no such model, all of them, so that loading them says why these options mean nothing.
-    """
-    surely = [path for path in paths if path.endswith((".tiktoken", "vocab.json"))]
-    perhaps = [path for path in paths if path.endswith(".gguf") or os.path.isdir(path)]
-    return surely or perhaps or paths
-
-
-def _loaded(arguments: argparse.Namespace, path: str, is_incomplete: bool) -> Any:
+def _loaded(arguments: argparse.Namespace, path: str, plain: bool) -> Any:
     """A model, loaded; of another library, only its name."""
     with importing:
         from cpbpe.tools.compared_models import is_of_another_library, way_out
     if is_of_another_library(path):
         return path
     try:
-        return load(arguments, path, plain=not is_incomplete)
+        return load(arguments, path, plain=plain)
     except ValueError as error:
         raise ValueError(f"{error}{way_out(path, error)}") from error
 
@@ -232,8 +239,7 @@ def _name_of(text: _Named) -> str:
     return text.name or file.partition(".")[0] or text.path
 
 
-def _write(arguments: argparse.Namespace, comparison: Comparison) -> None:
-    form = form_of(arguments.out, arguments.format)
+def _write(arguments: argparse.Namespace, comparison: Comparison, form: str) -> None:
     if form in ("json", "csv"):
         text = as_json(comparison.to_dict()) + "\n" if form == "json" else comparison.to_csv()
     else:

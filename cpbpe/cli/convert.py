@@ -126,9 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(summary, ensure_ascii=False))
     elif not arguments.quiet:
         print_report(f"{label:<14}{text}" for label, text in _lines(done, replaced))
-        if arguments.verbose:
-            for path in done.files:
-                say(f"{path}: {sized(os.path.getsize(path))}")
+    for path in done.files if arguments.verbose else ():
+        say(f"{path}: {sized(os.path.getsize(path))}")
     return 0
 
 
@@ -141,6 +140,8 @@ def _templates(given: list[str] | None) -> dict[str, str] | None:
         name, equals, path = item.partition("=")
         if not equals or os.path.exists(item):
             name, path = "default", item
+        if name in templates:
+            raise NotUnderstoodError(f"--chat-template: two are called {name}; give each a name: NAME=FILE")
         with open(path, "rb") as file:
             data = file.read()
         try:

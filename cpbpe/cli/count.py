@@ -9,10 +9,10 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 
-from cpbpe.cli.arguments import files_of
+from cpbpe.cli.arguments import check_columns, files_of, refuse_reading
 from cpbpe.cli.compare import is_model
 from cpbpe.cli.output import check_outputs, existing, make_folder, print_report
-from cpbpe.cli.parsing import NotUnderstoodError, Parser, flag
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
 from cpbpe.cli.train import (
     FLAGS,
     OPTIONS,
@@ -25,7 +25,6 @@ from cpbpe.cli.train import (
     show_corpus,
     source_arguments,
 )
-from cpbpe.errors import TrainingError
 from cpbpe.lazy import importing
 from cpbpe.training.byte_options import BYTE_NAMES
 
@@ -65,12 +64,9 @@ def parser() -> Parser:
 
 def refuse_options(arguments: argparse.Namespace) -> None:
     """Refuse options when counts are merged: the counts were made with options of their own."""
-    for name in ("input_format", "memory_limit", "preset", *OPTIONS, *BYTE_NAMES):
-        if getattr(arguments, name, None) is not None:
-            raise TrainingError(
-                f"{flag(name)} means nothing here: the files contain word counts, which are only added up; "
-                f"leave it out"
-            )
+    why = "the files contain word counts, which are only added up"
+    refuse_reading(arguments, why)
+    refuse(arguments, dict.fromkeys(("memory_limit", "preset", *OPTIONS, *BYTE_NAMES)), why)
 
 
 def _refuse_model(arguments: argparse.Namespace) -> None:
@@ -100,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     if counts is not None:
         refuse_options(arguments)
     else:
+        check_columns(arguments, corpus)
         counts = WordCounts.build(list(map(Path, corpus)), preset=options, **source_arguments(arguments))
     replaced = existing([arguments.out])
     make_folder(arguments.out)

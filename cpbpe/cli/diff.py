@@ -5,9 +5,20 @@ from __future__ import annotations
 import argparse
 from itertools import chain
 
-from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, files_of, load
+from cpbpe.cli.arguments import (
+    HELP,
+    OUT,
+    add_given,
+    add_reading,
+    check_columns,
+    documents_of,
+    files_of,
+    incomplete,
+    load,
+    refuse_reading,
+)
 from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
-from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
 from cpbpe.lazy import importing
 
 _DESCRIPTION = """\
@@ -53,14 +64,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.limit < 0:
         raise NotUnderstoodError("--limit must be 0 or more")
     old, new, *files = arguments.models
+    if not files:
+        refuse_reading(arguments, "there is no corpus")
+    check_columns(arguments, files)
+    if arguments.quiet:
+        refuse(arguments, {"json": False, "out": None}, "--quiet writes nothing")
+    form = form_of(arguments.out, "json" if arguments.json else None)
     check_outputs([arguments.out], chain((old, new), files_of(arguments, files)))
-    first, second = (load(arguments, path) for path in (old, new))
+    needing = incomplete([old, new])
+    first, second = (load(arguments, path, plain=path not in needing) for path in (old, new))
     with importing:
         from cpbpe.tools.diff import diff
     corpus = documents_of(arguments, files) if files else None
     difference = diff(first, second, corpus, search=not arguments.no_search)
     if not arguments.quiet:
-        form = form_of(arguments.out, "json" if arguments.json else None)
         page = canvas(arguments.out, form)
         difference.draw(page, (old, new), arguments.limit)
         text = as_json(difference.to_dict()) + "\n" if form == "json" else page.document()

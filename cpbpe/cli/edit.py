@@ -5,19 +5,31 @@ from __future__ import annotations
 import argparse
 import os
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from cpbpe.cli.arguments import HELP, add_given, add_reading, documents_of, files_of, load
+from cpbpe.cli.arguments import (
+    HELP,
+    add_given,
+    add_reading,
+    check_columns,
+    check_rereadable,
+    documents_of,
+    files_of,
+    incomplete,
+    load,
+    refuse_reading,
+)
 from cpbpe.cli.output import (
     as_json,
     check_outputs,
     existing,
     make_folder,
     print_report,
+    say,
     terminal,
     write_parts,
 )
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.lazy import importing
 
 if TYPE_CHECKING:
@@ -40,6 +52,8 @@ examples:
 
 _ORDER = ("remove", "truncate", "prune", "merge", "add", "learn")
 """The steps, in the order in which they are done."""
+COVERAGE = 0.9995
+"""How much of a corpus characters with a piece must cover, unless something else is asked for."""
 
 
 def parser() -> Parser:
@@ -85,7 +99,7 @@ def parser() -> Parser:
     parser.add(
         "--character-coverage X",
         "with --learn, how much of it characters with a piece must cover",
-        default=0.9995,
+        default=COVERAGE,
     )
     parser.section("the corpus")
     parser.add("--corpus FILE", "a file, a folder or a pattern in quotes; may be repeated", **several)
@@ -115,20 +129,23 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs([target, arguments.ids, arguments.weights_out], inputs)
     # 2. The work.
     with importing:
+        from cpbpe.tokenizer.converting import save
         from cpbpe.tools.edit import edit
-    edited = edit(load(arguments, model))
+    needing = incomplete([model, arguments.merge or model])
+    edited = edit(load(arguments, model, plain=model not in needing))
     for step in _ORDER:
         edited = _done(edited, step, arguments)
     if not edited.steps:
         raise NotUnderstoodError("there is nothing to do; 'cpbpe help edit' lists what can be done")
-    # 3. The results.
+    # 3. The results. (The weights come first: they may have no table that fits.)
+    if arguments.weights is not None:
+        make_folder(arguments.weights_out)
+        edited.resize(arguments.weights, arguments.weights_out, multiple=arguments.multiple)
     replaced = existing([target])
     make_folder(target)
-    edited.tokenizer.save(target)
+    notes = save(edited.tokenizer.facts, edited.tokenizer.bound_options, target)
     if arguments.ids is not None:
         _write_ids(edited, arguments.ids)
-    if arguments.weights is not None:
-        edited.resize(arguments.weights, arguments.weights_out, multiple=arguments.multiple)
     report = edited.report()
     if arguments.json:
         print(as_json(report.to_dict()))
@@ -136,6 +153,8 @@ def run(arguments: argparse.Namespace) -> int:
         columns, colours = terminal(None)
         print("\n".join(report.lines(columns, colours)))
         print_report([f"written       {target}{replaced}"])
+    for note in notes if not arguments.quiet else ():
+        say(f"{target}: {note}")
     return 0
 
 
@@ -149,15 +168,26 @@ def _check(arguments: argparse.Namespace) -> None:
         raise NotUnderstoodError("--size says how many pieces --prune leaves; give --prune, or --truncate N")
     if arguments.corpus and not (arguments.prune or arguments.learn is not None):
         raise NotUnderstoodError("--corpus is for --learn N and --prune; give one of them")
+    if not arguments.corpus:
+        refuse_reading(arguments, "there is no --corpus")
+    check_columns(arguments, arguments.corpus)
+    if arguments.corpus and arguments.prune and arguments.learn is not None:
+        check_rereadable(arguments, arguments.corpus, "--prune and --learn each read the corpus")
+    if arguments.learn is None:
+        refuse(arguments, {"character_coverage": COVERAGE}, "it is about --learn N")
     if (arguments.weights is None) != (arguments.weights_out is None):
         raise NotUnderstoodError("--weights and --weights-out go together")
+    if arguments.weights is None:
+        refuse(arguments, {"multiple": 1}, "it is about --weights FILE")
+    if arguments.multiple < 1:
+        raise NotUnderstoodError("--multiple must be 1 or more")
     adds = bool(arguments.word or arguments.words or arguments.piece)
     if not adds and (arguments.kind != "normal" or arguments.skip):
         raise NotUnderstoodError(
             "--kind and --skip are about words and pieces; give --words FILE or --piece TEXT"
         )
-    if arguments.unused and not (adds or arguments.remove):
-        raise NotUnderstoodError("--unused is about --word, --words, --piece and --remove; give one of them")
+    if arguments.unused and not arguments.remove and not (adds and arguments.kind == "normal"):
+        raise NotUnderstoodError("--unused is about normal words and pieces, and --remove; give one of them")
     if arguments.weights is not None:
         with importing:
             from cpbpe.lint.usage import safetensors_head
@@ -176,17 +206,18 @@ def _done(edited: Edit, step: str, arguments: argparse.Namespace) -> Edit:
         texts = documents_of(arguments, arguments.corpus).texts() if arguments.corpus else None
         return edited.prune(texts, size=arguments.size)
     if step == "merge" and arguments.merge is not None:
-        other = load(arguments, arguments.merge, plain=True)
+        needs = arguments.merge in incomplete([arguments.model, arguments.merge])
+        other = load(arguments, arguments.merge, plain=not needs)
         return edited.merge(other, only=arguments.only)
     if step == "add":
         words = [*arguments.word, *_lines(arguments.words)]
         if words or arguments.piece:
-            between: Literal["normal", "unused"] = "unused" if arguments.unused else "normal"
+            has_between = arguments.unused and arguments.kind == "normal"
             return edited.add(
                 words,
                 pieces=arguments.piece,
                 kind=arguments.kind,
-                between=between,
+                between="unused" if has_between else "normal",
                 skip=arguments.skip,
             )
     if step == "learn" and arguments.learn is not None:

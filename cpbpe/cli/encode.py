@@ -15,13 +15,14 @@ from cpbpe.cli.arguments import (
     add_encode_options,
     add_given,
     add_messages,
+    check_columns,
     encode_options_of,
     load,
     progress_of,
     threads_of,
 )
 from cpbpe.cli.output import check_outputs, existing, print_report, say, show_files, write_parts
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.corpus.documents import Documents
 from cpbpe.lazy import importing
 from cpbpe.spelling import counted, sized
@@ -102,6 +103,8 @@ def run(arguments: argparse.Namespace) -> int:
     check(arguments, "cpbpe encode my.model corpus.txt", "for ids as JSON, give --format jsonl")
     if arguments.offsets and arguments.format not in ("json", "jsonl"):
         raise NotUnderstoodError("--offsets have no room in lines of ids or pieces; give --format jsonl, too")
+    if not arguments.offsets:
+        refuse(arguments, {"unit": "char"}, "it is about --offsets")
     tokenizer = load(arguments)
     documents = documents_of_files(arguments)
     encoder = DocumentEncoder(
@@ -179,13 +182,15 @@ def files_of(arguments: argparse.Namespace) -> list[str]:
 def documents_of_files(arguments: argparse.Namespace) -> Documents:
     """The texts in the files."""
     try:
-        return Documents(
+        documents = Documents(
             files_of(arguments),
             format=arguments.input_format,
             field=arguments.field,
             column=arguments.column,
             whole=arguments.whole,
         )
+        check_columns(arguments, documents.files)
+        return documents
     except FileNotFoundError as error:
         if any(" " in file for file in arguments.files):
             show = f"cpbpe show {arguments.model} 'Some text'"

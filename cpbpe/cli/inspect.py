@@ -87,7 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.sample is not None and asked:
         raise NotUnderstoodError(f"--sample means nothing with {flag(asked[0])}; leave it out")
-    form = form_of(arguments.out, "json" if arguments.json else None)
+    if arguments.json and arguments.export == "tsv":
+        raise NotUnderstoodError("--json and --export tsv exclude each other; give one of them")
+    form = form_of(arguments.out, "json" if arguments.json else arguments.export)
     if form == "html" and asked not in ([], ["settings"]):
         raise NotUnderstoodError(f"{flag(asked[0])} is not written as a page; name another file than .html")
     check_outputs([arguments.out], [arguments.model])
@@ -98,11 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
             from cpbpe.tools.vocabulary_file import to_json, to_tsv
         lines = to_json(tok) if arguments.export == "json" else to_tsv(tok)
     elif arguments.search is not None:
-        lines = _matching(tok, arguments)
+        lines = _matching(tok, arguments, form)
     elif arguments.chat_template is not None:
-        lines = _template(tok, arguments)
+        lines = _template(tok, arguments, form)
     elif asked and not arguments.settings:
-        lines = _built(tok, arguments)
+        lines = _built(tok, arguments, form)
     else:
         lines = _page(tok, arguments, form)
     write_text(arguments.out, (f"{line}\n" for line in lines))
@@ -139,7 +141,7 @@ def _notes(arguments: argparse.Namespace) -> tuple[str, ...]:
     return read_folder(folder, closely=True, hints=Hints(**given_of(arguments))).notes
 
 
-def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+def _built(tok: Tokenizer, arguments: argparse.Namespace, form: str) -> Iterator[str]:
     with importing:
         from cpbpe.tools.built import built
         from cpbpe.tools.reports import built_lines
@@ -152,18 +154,18 @@ def _built(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
             f"where it is allowed"
         )
     tree: Built = built(tok.facts.spec, id)
-    if arguments.json:
+    if form == "json":
         yield as_json(tree.to_dict())
     else:
         yield from built_lines(tree, *terminal(arguments.out), spaces=tok.facts.is_byte_level)
 
 
-def _template(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+def _template(tok: Tokenizer, arguments: argparse.Namespace, form: str) -> Iterator[str]:
     templates, name = tok.chat_templates, arguments.chat_template
     if name not in templates:
         there = f"; there are {', '.join(map(repr, templates))}" if templates else ""
         raise ValueError(f"{arguments.model} carries no chat template {name!r}{there}")
-    if arguments.json:
+    if form == "json":
         yield as_json({name: templates[name]})
     else:
         for line in templates[name].split("\n"):
@@ -187,7 +189,7 @@ def _id_of(tok: Tokenizer, piece: str) -> int:
     )
 
 
-def _matching(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
+def _matching(tok: Tokenizer, arguments: argparse.Namespace, form: str) -> Iterator[str]:
     with importing:
         from cpbpe.tools.reports import piece_lines
         from cpbpe.tools.vocabulary_file import rows, to_json_rows
@@ -198,7 +200,7 @@ def _matching(tok: Tokenizer, arguments: argparse.Namespace) -> Iterator[str]:
     matching = [row for row in rows(tok) if matches(row.piece.decode(errors="replace"))]
     if not matching:
         say(f"no piece matches {arguments.search!r}")
-    if arguments.json:
+    if form == "json":
         yield from to_json_rows(matching)
     else:
         columns = terminal(arguments.out)[0] if on_terminal(arguments.out) else None

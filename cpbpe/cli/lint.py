@@ -6,8 +6,20 @@ import argparse
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import HELP, OUT, add_given, add_reading, documents_of, files_of, load
-from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
+from cpbpe.cli.arguments import (
+    HELP,
+    OUT,
+    add_given,
+    add_reading,
+    check_columns,
+    check_rereadable,
+    documents_of,
+    files_of,
+    incomplete,
+    load,
+    refuse_reading,
+)
+from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, say, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.foreign import closest
 from cpbpe.lazy import importing
@@ -86,6 +98,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError("--tensor names a matrix in the file of --embeddings; give that, too")
     if arguments.embeddings is not None and len(arguments.models) > 1:
         raise NotUnderstoodError("--embeddings is the matrix of one model; check the others without it")
+    if not arguments.corpus:
+        refuse_reading(arguments, "there is no --corpus")
+    check_columns(arguments, arguments.corpus or [])
+    if arguments.corpus and len(arguments.models) > 1:
+        check_rereadable(arguments, arguments.corpus, "there are several models")
     with importing:
         from cpbpe.lint.findings import CODES
     for code in arguments.ignore:
@@ -93,13 +110,16 @@ def run(arguments: argparse.Namespace) -> int:
             close = closest(code, CODES, 0.6)
             hint = f"did you mean {close}?" if close else f"there are {', '.join(CODES)}"
             raise NotUnderstoodError(f"--ignore: there is no code {code!r}; {hint}")
-    check_outputs([arguments.out], chain(arguments.models, files_of(arguments, arguments.corpus)))
     form = form_of(arguments.out, "json" if arguments.json else None)
+    inputs = [*arguments.models, *filter(None, [arguments.embeddings])]
+    check_outputs([arguments.out], chain(inputs, files_of(arguments, arguments.corpus or [])))
     page = canvas(arguments.out, form)
     failed = False
     values: list[dict[str, Any]] = []
     for path in arguments.models:
         report = _report(arguments, path)
+        if report is None:
+            continue
         failed = failed or (arguments.fail_on != "never" and report.fails(arguments.fail_on))
         report.draw(page, path)
         values.append({"model": path, **report.to_dict()})
@@ -107,13 +127,16 @@ def run(arguments: argparse.Namespace) -> int:
     return int(failed)
 
 
-def _report(arguments: argparse.Namespace, path: str) -> Lint:
-    """The findings about one model. If it cannot be loaded, that is the only one."""
+def _report(arguments: argparse.Namespace, path: str) -> Lint | None:
+    """The findings about one model. If it cannot be loaded, that is the only one; None if it is ignored."""
     with importing:
         from cpbpe.lint.findings import Finding, Lint
     try:
-        tok = load(arguments, path)
+        tok = load(arguments, path, plain=path not in incomplete(arguments.models))
     except ValueError as error:
+        if "not-loaded" in arguments.ignore:
+            say(f"{error}; the model was left out")
+            return None
         return Lint((Finding.of("not-loaded", error=error),), 0, 0)
     matrix = None
     if arguments.embeddings is not None:

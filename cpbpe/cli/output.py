@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from cpbpe.lazy import importing
-from cpbpe.model.writing import write_all
+from cpbpe.model.writing import is_stream, write_all
 from cpbpe.spelling import counted
 
 if TYPE_CHECKING:
@@ -27,13 +27,16 @@ def check_outputs(outputs: Sequence[str | None], corpus: Iterable[str]) -> None:
     """
     paths = [path for path in outputs if path is not None]
     for place, path in enumerate(paths):
+        if path == "-":
+            raise ValueError("'-' would be a file: for the standard output, leave it out, or else give './-'")
         if not os.path.basename(path):
             raise IsADirectoryError(
                 f"{path!r} is a folder; give a name in it, such as {os.path.join(path, 'my')!r}"
             )
         if os.path.isdir(path):
             raise IsADirectoryError(f"{path!r} is a folder; choose another name")
-        _check_folder(os.path.dirname(os.path.abspath(path)))
+        if not is_stream(path):
+            _check_folder(os.path.dirname(os.path.abspath(path)))
         if os.path.abspath(path) in map(os.path.abspath, paths[:place]):
             raise ValueError(f"{path!r} would be written twice; choose different names")
     replaced = [path for path in paths if os.path.exists(path)]
@@ -72,7 +75,7 @@ def _check_folder(folder: str) -> None:
     """Check that a folder can be written to, or created in the nearest folder that exists."""
     with importing:
         import tempfile
-    while not os.path.lexists(folder):
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):  # (a drive may be missing)
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
         raise NotADirectoryError(
@@ -134,13 +137,23 @@ def write_text(path: str | None, parts: Iterable[str]) -> None:
     print_report([f"written       {path}{replaced}"])
 
 
-FORMS = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv"}
+FORMS = {".html": "html", ".htm": "html", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 """The forms of reports, by how names of files end."""
 
 
-def form_of(out: str | None, asked: str | None = None) -> str:
-    """The form of a report: what was asked for, or what the name of its file says; otherwise "table"."""
-    return asked or FORMS.get(os.path.splitext(out or "")[1].lower(), "table")
+def form_of(out: str | None, asked: str | None = None, forms: Collection[str] = ("html", "json")) -> str:
+    """The form of a report: what was asked for, or what the name of its file says; otherwise "table".
+
+    A name that says another form than was asked for, or none of the `forms` that there are, is refused.
+    """
+    named = FORMS.get(os.path.splitext(out or "")[1].lower())
+    if named not in (None, asked) and (asked or named not in forms):
+        with importing:
+            from cpbpe.cli.parsing import NotUnderstoodError
+        raise NotUnderstoodError(
+            f"{out!r} is named as {named}, and this would be {asked or 'plain text'}; choose another name"
+        )
+    return asked or named or "table"
 
 
 def canvas(out: str | None, form: str) -> Canvas:
@@ -163,9 +176,14 @@ def print_report(report: Iterable[str]) -> None:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON of several lines, in which characters that are not visible are escaped."""
+    """A value as JSON of several lines, in which characters that are not visible are escaped.
+
+    A score that JSON has no number for is a text: "nan", "inf" or "-inf".
+    """
     with importing:
         from cpbpe.tools.vocabulary_file import visible
+    texts = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+    value = json.loads(json.dumps(value), parse_constant=texts.get)
     return visible(json.dumps(value, ensure_ascii=False, indent=1))
 
 
@@ -181,5 +199,5 @@ def terminal(out: str | None) -> tuple[int, bool]:
 
 def existing(paths: Sequence[str]) -> str:
     """A note about files that are going to be replaced; empty if there are none."""
-    number = sum(map(os.path.exists, paths))
+    number = sum(map(os.path.isfile, paths))
     return f" (replacing {counted(number, 'file')})" if number else ""

@@ -86,6 +86,9 @@ class Parser(argparse.ArgumentParser):
         self._check_dashes(arguments)
         ours = our_spelling(arguments, self.switches(), self.theirs)
         options, unknown = self.parse_known_intermixed_args(ours)
+        exclusive = [name for name in ("quiet", "verbose", "progress") if getattr(options, name, False)]
+        if "quiet" in exclusive[:-1]:
+            raise NotUnderstoodError(f"--quiet and {flag(exclusive[1])} exclude each other; give one of them")
         if unknown:
             raise NotUnderstoodError(self._no_such_option(unknown[0].partition("=")[0]))
         return options
@@ -244,6 +247,13 @@ def flag(option: str) -> str:
     return "--" + option.replace("_", "-")
 
 
+def refuse(arguments: argparse.Namespace, defaults: Mapping[str, object], why: str) -> None:
+    """Refuse options that mean nothing beside the others, as `why` says. (`defaults` are not refused.)"""
+    for name, default in defaults.items():
+        if getattr(arguments, name, default) != default:
+            raise NotUnderstoodError(f"{flag(name)} means nothing here: {why}; leave it out")
+
+
 # --- Values ---------------------------------------------------------------------------------------
 
 
@@ -284,7 +294,11 @@ class OneOf:
 
 def listed_values(text: str) -> list[str]:
     """Values with commas between them; those that contain one are in quotes."""
-    return next(csv.reader([text])) if text else []
+    try:
+        return next(csv.reader([text])) if text else []
+    except csv.Error:
+        way_out = "put a value that has a line break into double quotes"
+        raise argparse.ArgumentTypeError(f"{text!r:.99} cannot be cut at its commas; {way_out}") from None
 
 
 _TYPES: dict[str, dict[str, Any]] = {

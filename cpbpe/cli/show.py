@@ -7,7 +7,15 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.arguments import HELP, add_documents, add_encode_options, add_given, encode_options_of, load
+from cpbpe.cli.arguments import (
+    HELP,
+    add_documents,
+    add_encode_options,
+    add_given,
+    encode_options_of,
+    load,
+    refuse_reading,
+)
 from cpbpe.cli.encode import documents_of_files
 from cpbpe.cli.output import say, show_files, terminal, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser
@@ -73,8 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None:
         raise NotUnderstoodError("there is no model; name one: cpbpe show tokenizer.model 'Some text'")
     given = [] if arguments.text == ["-"] else arguments.text
-    if given and arguments.files:
+    if arguments.text and arguments.files:
         raise NotUnderstoodError("there are a text and --file; give one of them")
+    if given:
+        refuse_reading(arguments, "the text is given, and no file is read")
     tok = load(arguments)
     texts: Iterable[bytes]
     if given:

@@ -11,8 +11,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from cpbpe.cli.arguments import add_messages, add_reading, files_of, found_of, progress_of
-from cpbpe.cli.output import check_outputs, existing, form_of, make_folder, print_report, say, show_files
+from cpbpe.cli.arguments import add_messages, add_reading, check_columns, files_of, found_of, progress_of
+from cpbpe.cli.output import check_outputs, existing, make_folder, print_report, say, show_files
 from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
@@ -141,6 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train as the arguments say."""
     with importing:
         from cpbpe.model.formats.registry import MODEL, format_for
+        from cpbpe.tokenizer.converting import save
         from cpbpe.training.byte_options import ByteTrainOptions
         from cpbpe.training.train import train
     # 1. Checks that come before the work.
@@ -153,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
     outputs = [f"{name}.model", f"{name}.vocab"] if os.path.basename(name) else [name]
     if isinstance(options, ByteTrainOptions) and format_for(name) is not MODEL:
         outputs = [name]  # such as my.tiktoken
-    check_outputs([*outputs, *filter(None, [arguments.report])], files_of(arguments, corpus))
+    check_outputs([*outputs, arguments.report], files_of(arguments, corpus))
     if arguments.input and arguments.preset is None and not arguments.quiet:
         say(
             "options that are not given have Llama 2's values; --preset sentencepiece gives them those of "
@@ -162,6 +163,8 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. The work.
     show_corpus(arguments, corpus)
     counts = load_counts(corpus)
+    if counts is None:
+        check_columns(arguments, corpus)
     with warnings.catch_warnings():
         if not arguments.quiet:  # the report is printed, and repeats the warnings about the corpus
             warnings.simplefilter("ignore", UserWarning)
@@ -173,16 +176,22 @@ def run(arguments: argparse.Namespace) -> int:
     # 3. The files.
     replaced = existing(outputs)
     make_folder(name)
-    written = ", ".join(result.save(name))
-    if arguments.report:
+    if outputs == [name]:  # such as my.tiktoken
+        notes = save(result.tokenizer.facts, result.tokenizer.bound_options, name)
+    else:
+        notes = ()
+        result.save(name)
+    if arguments.report is not None:
         make_folder(arguments.report)
-        is_page = form_of(arguments.report) == "html"
+        is_page = arguments.report.lower().endswith((".html", ".htm"))
         text = result.report.html() if is_page else result.report.to_json(indent=1) + "\n"
         write_all({arguments.report: text.encode()})
     if arguments.json:
         print(result.report.to_json(indent=1))
     elif not arguments.quiet:
-        print_report([*str(result.report).split("\n"), f"written       {written}{replaced}"])
+        print_report([*str(result.report).split("\n"), f"written       {', '.join(outputs)}{replaced}"])
+    for note in notes if not arguments.quiet else ():
+        say(f"{name}: {note}")
     return 0
 
 

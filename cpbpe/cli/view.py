@@ -7,9 +7,9 @@ import errno
 import os
 import sys
 
-from cpbpe.cli.arguments import HELP, add_given, load
+from cpbpe.cli.arguments import HELP, add_given, incomplete, load
 from cpbpe.cli.output import check_outputs, say, write_text
-from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
 from cpbpe.lazy import importing
 
 _DESCRIPTION = """\
@@ -68,12 +68,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"--port: there are ports up to {_MOST_PORT}, and 0 for a free one")
     if arguments.out is not None and (arguments.port is not None or arguments.no_open):
         raise NotUnderstoodError("with --out nothing is served; leave out --port and --no-open")
+    if not arguments.models:
+        refuse(arguments, {"pattern": None, "special_token": None}, "there is no model")
     if arguments.out is not None:
         check_outputs([arguments.out], [*arguments.models, *filter(None, [arguments.text])])
     with importing:
         from cpbpe.view import static_page
     text = None if arguments.text is None else _text(arguments.text)
-    models = {path: load(arguments, path) for path in arguments.models}
+    needing = incomplete(arguments.models)
+    models = {path: load(arguments, path, plain=path not in needing) for path in arguments.models}
     if not models:
         with importing:
             from cpbpe.cli.quickstart import TEXT, sample

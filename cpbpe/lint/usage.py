@@ -234,6 +234,10 @@ def read_embeddings(path: str | os.PathLike[str], name: str | None = None) -> An
     with open(path, "rb") as file:
         begin = file.read(8)
         if begin.startswith(b"\x93NUMPY"):
+            if name is not None:
+                raise ValueError(
+                    f"{shown}: a .npy file holds one matrix, which has no name; leave out {name!r}"
+                )
             return _npy_rows(file, shown)
     data, head = safetensors_head(path)
     matrices = {name: tensor for name, tensor in head.items() if len(tensor.shape) == 2}

@@ -49,8 +49,8 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
                 raise IsADirectoryError(
                     EISDIR, f"it is a folder; give a name in it, such as {example!r}", name
                 )
-            if os.path.exists(path) and not os.path.isfile(path):
-                with room_for(name), open(path, "wb") as file:
+            if is_stream(name):
+                with room_for(name), open(name, "wb") as file:
                     write(file)
                 continue
             # (It is in the list before there is a file, which Ctrl-C could leave there otherwise.)
@@ -67,6 +67,11 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
         noted = written.get()
         if noted is not None:
             noted += [made.name for made in in_place]
+
+
+def is_stream(path: str) -> bool:
+    """Return whether a path is that of a pipe or a device. (/dev/fd has links to pipes without a name.)"""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def saving_path(path: str | os.PathLike[str], method: str, instead: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from errno import EISDIR
 from typing import Any, NamedTuple
 
+from cpbpe.errors import ConversionError
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
 from cpbpe.model.formats import registry
@@ -24,6 +25,8 @@ from cpbpe.tokenizer.options import ENCODE_DEFAULTS, FileOptions
 FOLDER = "folder"
 """The name of the one format that is a folder: that of transformers."""
 
+_WITH_TEMPLATES = (FOLDER, MODEL.name, "gguf")
+"""The formats that hold chat templates."""
 _ENDS = [row.suffixes[0] for row in registry.FORMATS.values() if row.suffixes and row is not MODEL]
 _OF_OTHER_FILES = (
     r"\.(ya?ml|toml|txt|md|csv|jsonl|xml|html|py|pkl|pickle|pth?|np[yz]|safetensors|onnx|h5|zip|gz|xz|zst)$"
@@ -156,6 +159,10 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     read, files = _read(source, Hints.checked(asked.pattern, asked.special_tokens), allow_differences)
     options = {option: getattr(asked, option) for option in OPTIONS}
     spec = _with_templates(_with_options(read.spec, options), asked.chat_template)
+    no_place = f"{wanted} has no place for chat templates; folders, .model and .gguf files have one"
+    loses_templates = bool(spec.carried.chat_templates) and wanted not in _WITH_TEMPLATES
+    if loses_templates and asked.chat_template is not None:
+        raise ConversionError(no_place)
     # 2. The files.
     made = _output(spec, path, wanted, allow_differences)
     differences = (*read.differences, *made.differences)
@@ -166,24 +173,30 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     if asked.verify is not None:
         verified, found = verifying.verified(spec, files, asked.verify, allow_differences=allow_differences)
         differences += found
-    notes = [*read.notes, *made.notes]
+    notes = [*read.notes, *made.notes, *([no_place] if loses_templates else [])]
     if wanted == MODEL.name and spec.carried != Carried():
         notes.append("what the file says beside the model is in a field that only cpbpe reads")
     done = Conversion(path, differences, tuple(dict.fromkeys(notes)), tried, verified, tuple(made.files))
     return Prepared(done, wanted, made.files)
 
 
-def save(facts: ModelFacts, bound_options: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write the file of a tokenizer; the options that are bound to it decide what the file asks for."""
+def save(
+    facts: ModelFacts, bound_options: Mapping[str, Any], path: str | os.PathLike[str]
+) -> tuple[str, ...]:
+    """Write the file of a tokenizer; the options that are bound to it decide what the file asks for.
+
+    Return what there is to know about the file, such as what it cannot say.
+    """
     name = _path(path, "save")
     wanted = _format(name, None)
     bound = {option: bound_options.get(option) for option in OPTIONS}
     if wanted == MODEL.name and all(value is None for value in bound.values()):
         _refuse_own_fields(verifying.model_file_differences(facts.spec), False)  # (made without protobuf)
         _write(name, wanted, {name: facts.file})
-        return
+        return ()
     made = _output(_with_options(facts.full_spec, bound), name, wanted, False)
     _write(name, wanted, made.files)
+    return made.notes
 
 
 # --- The steps ------------------------------------------------------------------------------------

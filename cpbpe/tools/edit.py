@@ -28,7 +28,7 @@ from cpbpe.model.byte_level import chunks
 from cpbpe.model.spec import MAX_SPLIT_DEPTH, ModelSpec, PieceType
 from cpbpe.model.validity import MAX_PIECE_BYTES
 from cpbpe.reference.encoding import MERGEABLE
-from cpbpe.spelling import counted
+from cpbpe.spelling import advised, counted, given, named
 from cpbpe.text.drawn import quoted
 from cpbpe.text.scripts import ranges, script
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
@@ -149,6 +149,8 @@ class Edit:
             raise ValueError(f'kind must be "normal", "user_defined" or "control", not {kind!r}')
         if between not in ("normal", "unused"):
             raise ValueError(f'between must be "normal" or "unused", not {between!r}')
+        if between == "unused" and kind != "normal":
+            raise ValueError(f"no piece leads to a {kind} one; leave out {advised('between=', '--unused')}")
         words, pieces = _several("words", words), _several("pieces", pieces)
         if kind != "normal":  # a name, which has no space before it
             words, pieces = [], [*words, *pieces]
@@ -175,7 +177,7 @@ class Edit:
                     rows.append(text, 0.0, type)
         if refused and not skip:
             more = f"; so are {len(refused) - 1:,} others" if len(refused) > 1 else ""
-            raise ModelError(f"{refused[0]}{more}; skip=True leaves out what cannot be added")
+            raise ModelError(f"{refused[0]}{more}; {given('skip', True)} leaves out what cannot be added")
         notes += [f"left out: {reason}" for reason in refused[:_MOST_SAID]]
         if len(refused) > _MOST_SAID:
             notes.append(f"left out: {len(refused) - _MOST_SAID:,} more")
@@ -217,9 +219,10 @@ class Edit:
         if woken:
             notes.append(f"UNUSED before, tokens now: {', '.join(woken[:5])}")
         if alive := next((piece for piece in dead if len(ways.symbols(piece)) == 1), None):
+            way_out = advised("prune() first, or leave out between=", "--prune first, or leave out --unused")
             raise ModelError(
                 f"nothing makes the piece {quoted(text_of(alive))} today, and UNUSED pieces would: texts "
-                f"without the new words would change; prune() first, or leave out between="
+                f"without the new words would change; {way_out}"
             )
         return refused
 
@@ -330,9 +333,11 @@ class Edit:
         True
         """
         if isinstance(number, bool) or not isinstance(number, SupportsIndex) or int(number) < 1:
-            raise ValueError(f"number must be how many pieces to add, 1 or more, not {number!r}")
+            name = advised("number", "--learn")
+            raise ValueError(f"{name} must be how many pieces to add, 1 or more, not {number!r}")
         if not 0 < character_coverage <= 1:
-            raise ValueError(f"character_coverage must be above 0 and at most 1, not {character_coverage!r}")
+            name = named("character_coverage")
+            raise ValueError(f"{name} must be above 0 and at most 1, not {character_coverage!r}")
         with importing:
             from cpbpe.tools.continuing import continued, limits_of
         reading = ReadingOptions.checked(threads, format, field, column, memory_limit, progress)
@@ -466,7 +471,8 @@ class Edit:
             self._check_removable(id)
         if leave == "unused":
             if spec.alphabet == "bytes":
-                raise ModelError("a byte-level model has no UNUSED pieces; leave out leave=")
+                option = advised("leave=", "--unused")
+                raise ModelError(f"a byte-level model has no UNUSED pieces; leave out {option}")
             for id in ids:
                 text = spec.pieces.texts[id]
                 if len(text) == character_length(text, 0):
@@ -563,7 +569,8 @@ class Edit:
         kept |= ways.needed(kept) & spec.ids.keys()
         least = len(kept)
         if size is not None and size < least:
-            raise ValueError(f"size is {size}, and {least} pieces always stay: bytes, special pieces, `keep`")
+            stay = advised("bytes, special pieces, `keep`", "bytes and special pieces")
+            raise ValueError(f"{named('size')} is {size}, and {least} pieces always stay: {stay}")
         for id in used:
             more = (ways.needed([spec.pieces.texts[id]]) & spec.ids.keys()) - kept
             if size is None or len(kept) + len(more) <= size:
@@ -605,7 +612,8 @@ class Edit:
             or not least <= int(size) <= len(spec.pieces)
         ):
             raise ValueError(
-                f"size must be {least} (no merges) to {len(spec.pieces)} (all pieces), not {size!r}"
+                f"{advised('size', '--truncate')} must be {least} (no merges) to {len(spec.pieces)} (all "
+                f"pieces), not {size!r}"
             )
         merges.sort(key=lambda id: (ranks[id], id))
         stay, gone = merges[: int(size) - least], set(merges[int(size) - least :])

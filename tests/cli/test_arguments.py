@@ -121,6 +121,55 @@ def test_what_was_meant(given: str, answer: str, capsys: pytest.CaptureFixture[s
     assert not Path("my.model").exists()
 
 
+def test_a_list_that_cannot_be_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, "--control-symbols", "<a>,b\rc,<d>"]) == 2
+    assert "--control-symbols: '<a>,b\\rc,<d>' cannot be cut at its commas" in capsys.readouterr().err
+    assert main([*TRAIN, "--control-symbols", '<a>,"b\rc",<d>', "--quiet"]) == 0
+
+
+MEANINGLESS = [
+    ("lint my.model --field a", "--field means nothing here: there is no --corpus; leave it out"),
+    ("lint my.model my.model --corpus -", "read only once, and there are several models; give a file"),
+    ("diff my.model my.model --column 1", "--column means nothing here: there is no corpus"),
+    ("diff my.model my.model --quiet --out a", "--out means nothing here: --quiet writes nothing"),
+    ("edit my.model a.model --truncate 600 --field a", "--field means nothing here: there is no --corpus"),
+    ("edit my.model a.model --prune --learn 5 --corpus -", "--prune and --learn each read the corpus"),
+    ("edit my.model a.model --prune --character-coverage 1", "nothing here: it is about --learn N"),
+    ("edit my.model a.model --prune --multiple 64", "nothing here: it is about --weights FILE"),
+    (
+        "edit my.model a.model --prune --weights a --weights-out b --multiple 0",
+        "--multiple must be 1 or more",
+    ),
+    ("edit my.model a.model --word a --kind control --unused", "--unused is about normal words and pieces"),
+    ("encode my.model corpus.txt --unit byte", "--unit means nothing here: it is about --offsets"),
+    ("encode my.model corpus.txt --field a", "--field means nothing here: no file is read as jsonl"),
+    (
+        "diff my.model my.model corpus.txt --column 1",
+        "--column means nothing here: no file is read as a table",
+    ),
+    ("train corpus.txt --out a --column 1", "--column means nothing here: no file is read as a table"),
+    ("encode my.model corpus.txt --seed 1", "--seed means nothing here: only --alpha samples"),
+    ("tokens my.model corpus.txt -q --progress", "--quiet and --progress exclude each other"),
+    ("train corpus.txt --out a --quiet -v", "--quiet and --verbose exclude each other"),
+    ("show my.model text --whole", "--whole means nothing here: the text is given, and no file is read"),
+    ("view --pattern gpt2 --out a.html", "--pattern means nothing here: there is no model"),
+    ("count my.counts --out a --field a", "--field means nothing here: the files contain word counts"),
+    ("compare sentencepiece:my.model corpus.txt --pattern gpt2", "nothing here: other libraries know it"),
+    ("compare my.model a=- b=-", "the standard input ('-') can be read only once; give it once"),
+    ("compare my.model corpus.txt --format json --out a.csv", "named as csv, and this would be json"),
+]
+"""Commands with an option that would have no effect, or with a text that could not be read again."""
+
+
+def test_options_without_effect_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRAIN, "--quiet"]) == main(["count", "corpus.txt", "--out", "my.counts", "--quiet"]) == 0
+    before = sorted(Path().iterdir())
+    for command, answer in MEANINGLESS:
+        assert main(command.split()) == 2, command
+        assert answer in capsys.readouterr().err
+    assert sorted(Path().iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("given", "answer"),
     [

@@ -125,6 +125,7 @@ def test_inspecting(capsys: pytest.CaptureFixture[str]) -> None:
         (["inspect", "my.tiktoken", "--pattern", "gpt5"], 1, "there is no published pattern 'gpt5'"),
         (["pack", "my.tiktoken", "text.txt", "--out", "x", "--special-token", "a"], 2, "'a' is not a token"),
         (["encode", "my.tiktoken", "--pattern=gpt2", "--special-token=<x>=3"], 1, "cannot have the id 3"),
+        (["encode", "my.tiktoken", *GIVEN, "--special-token=<|end|>=701"], 2, "give each token once"),
         (["encode", "my.model", "--pattern", "gpt2"], 1, "--pattern is for files that say neither"),
         (["encode", "my.model", "--special-token", "<x>=900"], 1, "--special-token is for files that say"),
         (["encode", "my.tiktoken", "--pattern", "gpt2", "--format", "pieces"], 1, "use --format ids"),

@@ -44,6 +44,8 @@ def test_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "verified      4 texts, with cpbpe, tokenizers" in out
     assert "note          tokenizers finds special tokens (<s>, </s>) in every text" in out
     assert err.startswith("cpbpe: t.json: ")
+    assert main(["convert", "m.model", "t.json", "-v", "--json"]) == 0
+    assert capsys.readouterr().err.startswith("cpbpe: t.json: ")
     assert main(["convert", "m.model", "t.json", "-q"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main(["convert", "m.model", "t.json"]) == 0
@@ -133,6 +135,8 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out) == {"rag": "R"}
     assert main(["inspect", "t", "--chat-template", "none"]) == 1
     assert "carries no chat template 'none'; there are 'default', 'rag'" in capsys.readouterr().err
+    assert main(["convert", "t", "t.json"]) == 0
+    assert "note          tokenizer.json has no place for chat templates" in capsys.readouterr().out
     assert main(["inspect", "m.model", "--chat-template"]) == 1
     assert "m.model carries no chat template 'default'" in capsys.readouterr().err
     assert main(["inspect", "m.model", "--chat-template", "--id", "3"]) == 2
@@ -158,6 +162,16 @@ def test_chat_templates(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
             "no option --force; files are replaced without asking",
         ),
         (["m.model", "--out", "t.json"], 2, "there is no option --out; the target comes second"),
+        (
+            ["m.model", "t.json", *["--chat-template", "lines.txt"] * 2],
+            2,
+            "two are called default; give each",
+        ),
+        (
+            ["m.model", "t.json", "--chat-template", "lines.txt"],
+            1,
+            "tokenizer.json has no place for chat templ",
+        ),
         (["none.model", "t.json"], 1, "none.model: no such file or folder"),
         (["lines.txt", "t.json"], 1, "lines.txt: not a SentencePiece model: it is text"),
         (["m.model", "t.json", "--verify", "none.txt"], 1, "none.txt: No such file or directory"),

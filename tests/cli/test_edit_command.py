@@ -52,6 +52,38 @@ def test_removing_pruning_and_merging(capsys: pytest.CaptureFixture[str]) -> Non
     assert cpbpe.load("c.model").encode_pieces("नमस्ते") == cpbpe.load("hindi.model").encode_pieces("नमस्ते")
 
 
+def test_weights_that_do_not_fit_come_before_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    weights = (
+        "edit old.model new.model --truncate 700 --weights w.safetensors --weights-out new/w.safetensors"
+    )
+    for name, code in (("other", 1), ("lm_head.weight", 0)):
+        head = json.dumps({name: {"dtype": "F32", "shape": [750, 1], "data_offsets": [0, 3000]}}).encode()
+        Path("w.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(3000))
+        assert main(weights.split()) == code
+        assert Path("new.model").exists() == Path("new/w.safetensors").exists() == (not code)
+    assert "no tensor with a usual name has 750 rows or more" in capsys.readouterr().err
+
+
+def test_what_a_file_cannot_say_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    train = "train texts.txt --preset gpt2 --vocab-size 300 --out a.tiktoken"
+    edit = "edit a.tiktoken b.tiktoken --pattern gpt2 --piece <|x|> --kind control"
+    for command, token in ((train, "<|endoftext|>=299"), (edit, "<|x|>=299")):
+        assert main(command.split()) == 0
+        assert capsys.readouterr().err.endswith(
+            f"it is loaded with --pattern gpt2 --special-token '{token}'\n"
+        )
+
+
+def test_merging_models_that_need_the_same_pattern() -> None:
+    for name, size in (("a", "300"), ("b", "320")):
+        train = ["train", "texts.txt", "--preset", "gpt2", "--vocab-size", size, "--out", f"{name}.tiktoken"]
+        assert main([*train, "--quiet"]) == 0
+    assert (
+        main(["edit", "a.tiktoken", "c.model", "--merge", "b.tiktoken", "--pattern", "gpt2", "--quiet"]) == 0
+    )
+    assert len(cpbpe.load("c.model")) == 319
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -65,10 +97,14 @@ def test_removing_pruning_and_merging(capsys: pytest.CaptureFixture[str]) -> Non
         ("old.model new.model --only Han", 2, "--only is for --merge"),
         ("old.model new.model --extend words.txt", 2, "it is --words FILE"),
         ("old.model old.model --prune", 1, "would be replaced"),
-        ("old.model new.model --truncate 5", 1, "size must be"),
+        ("old.model new.model --truncate 5", 1, "--truncate must be"),
+        ("old.model new.model --learn 0 --corpus texts.txt", 1, "--learn must be"),
+        ("old.model new.model --prune --size 5 --corpus texts.txt", 1, "--size is 5, and"),
+        ("old.model new.model --piece <s>", 1, "; --skip leaves out what cannot be added"),
         ("old.model new.model --words none.txt", 1, "none.txt"),
         ("old.model new.model --words old.model", 1, "is not UTF-8"),
         ("none.model new.model --prune", 1, "none.model"),
+        ("old.model new.model --merge=", 1, "no such file or folder"),
     ],
 )
 def test_mistakes(arguments: str, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:

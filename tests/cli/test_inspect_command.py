@@ -113,6 +113,9 @@ def test_pieces(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "m.model", "--piece", piece, "--json"]) == 0
     built = json.loads(capfd.readouterr().out)
     assert (built["id"], built["reachable"], built["merges"][-1]["made"]) == (id, True, piece)
+    assert main(["inspect", "m.model", "--piece", piece, "--out", "built.json"]) == 0
+    assert json.loads(Path("built.json").read_text(encoding="utf-8")) == built
+    capfd.readouterr()
     assert main(["inspect", "m.model", "--piece", f" {piece[1:]}"]) == 1
     assert f"did you mean {piece!r}?" in capfd.readouterr().err
     assert main(["inspect", "m.model", "--piece", "no such piece"]) == 1
@@ -127,6 +130,9 @@ def test_search(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ]
     assert main(["inspect", "m.model", "--search", "^<0x0[0-3]>$", "--json"]) == 0
     assert [row["id"] for row in json.loads(capfd.readouterr().out)] == [3, 4, 5, 6]
+    assert main(["inspect", "m.model", "--search", "^<0x0[0-3]>$", "--out", "found.json"]) == 0
+    assert [row["id"] for row in json.loads(Path("found.json").read_text())] == [3, 4, 5, 6]
+    capfd.readouterr()
     assert main(["inspect", "m.model", "--search", "no such piece"]) == 0
     assert capfd.readouterr() == ("", "cpbpe: no piece matches 'no such piece'\n")
     assert main(["inspect", "m.model", "--search", "("]) == 1
@@ -168,6 +174,14 @@ def test_a_reader_that_stops(folder: Path) -> None:
         (["m.model", "--id", "3", "-o", "x.html"], 2, "--id is not written as a page; name another file"),
         (["m.model", "--id", "3", "--sample", "a"], 2, "--sample means nothing with --id; leave it out"),
         (["m.model", "--out", "m.model"], 1, "would be replaced"),
+        (["m.model", "--json", "--export", "tsv"], 2, "--json and --export tsv exclude each other"),
+        (
+            ["m.model", "--json", "-o", "x.html"],
+            2,
+            "'x.html' is named as html, and this would be json",
+        ),
+        (["m.model", "--export", "tsv", "-o", "x.json"], 2, "named as json, and this would be tsv"),
+        (["m.model", "--search", "a", "-o", "x.csv"], 2, "named as csv, and this would be plain text"),
         (
             ["m.model", "Hello world"],
             2,

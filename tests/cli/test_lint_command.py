@@ -45,10 +45,30 @@ def test_json_and_a_file_that_is_no_model(capsys: pytest.CaptureFixture[str]) ->
     assert "1 of the 256 BYTE pieces are missing" in missing["findings"][0]["message"]
     assert good == {"model": "good.model", **cpbpe.load("good.model").lint().to_dict()}
     assert capsys.readouterr().out == "written       new/report.json\n"
+    assert main(["lint", "missing.model", "good.model", "--json", "--ignore", "not-loaded"]) == 0
+    out, err = capsys.readouterr()
+    assert [report["model"] for report in json.loads(out)] == ["good.model"]
+    assert "cpbpe: missing.model: " in err
+    assert err.endswith("; the model was left out\n")
+
+
+def test_a_score_that_json_has_no_number_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "good.model", "bad.model", "--json", "--no-search"]) == 0
+    (change,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["pieces"]
+    assert change["new"]["score"] == "nan"
+
+
+def test_a_model_that_needs_a_pattern_beside_one_that_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["ranks.tiktoken", "good.model"]
+    cpbpe.train(["some words"] * 9, preset="gpt4", vocab_size=262).tokenizer.save(files[0])
+    assert main(["lint", *files, "--pattern", "cl100k", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert main(["diff", *files, "--pattern", "cl100k", "--no-search", "--quiet"]) == 0
+    assert main(["view", *files, "--pattern", "cl100k", "--out", "page.html"]) == 0
 
 
 def test_forms_by_the_name_of_the_file() -> None:
-    for ending in ("html", "json", "txt"):
+    for ending in ("html", "json", "txt", "txt"):  # (the last one is replaced)
         assert main(["lint", "good.model", "bad.model", "--out", f"report.{ending}"]) == 1
     page = WholePage(Path("report.html").read_text(encoding="utf-8"))
     assert page.title == "good.model"
@@ -139,11 +159,15 @@ def test_damaged_embeddings(head: str, message: str) -> None:
         (["good.model", "--embeddings", "good.model"], 1, "neither a .npy file nor a .safetensors file"),
         (["good.model", "--embeddings", "cut.safetensors"], 1, "the file is cut off"),
         (["good.model", "--embeddings", "r.safetensors", "--tensor", "x"], 1, "there is no matrix 'x'"),
+        (["good.model", "--embeddings", "e.npy", "--tensor", "x"], 1, "one matrix, which has no name"),
+        (["good.model", "--embeddings", "e.npy", "--out", "e.npy"], 1, "would be replaced"),
         (["none.model"], 1, "no such file or folder"),
+        ([""], 1, "no such file or folder"),
     ],
 )
 def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     safetensors("r.safetensors", "BF16", np.zeros((4, 4), np.uint16))
+    np.save("e.npy", np.zeros((4, 4)))
     Path("cut.safetensors").write_bytes(Path("r.safetensors").read_bytes()[:-1])
     assert main(["lint", *arguments]) == code
     assert message in capsys.readouterr().err

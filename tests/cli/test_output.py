@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from cpbpe import train
 from cpbpe.cli import main
+from cpbpe.cli.output import check_outputs
 from cpbpe.text.drawn import width
 from tests.support import processes, zoo
 from tests.support.corpus import lines
@@ -33,9 +35,11 @@ REFUSED: list[tuple[list[str], str]] = [
     ([*TRAIN, "--out", "taken.model"], "'taken.model' is a folder; choose another name"),
     ([*TRAIN, "--out", "corpus.txt/my"], "corpus.txt' is not a folder, so nothing can be written there"),
     ([*TRAIN, "--out", "corpus.txt/more/my"], "corpus.txt' is not a folder"),
+    ([*TRAIN, "--out", "my", "--report", ""], "'' is a folder"),
     ([*TRAIN, "--out", "my", "--report", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
     ([*TRAIN, "--out", "my", "--report", "my.model"], "'my.model' would be written twice"),
     ([*TRAIN, "--out", "my", "--report", "taken.model"], "'taken.model' is a folder"),
+    (["count", "corpus.txt", "--out", "-"], "'-' would be a file: for the standard output, leave it out"),
     (["count", "corpus.txt", "--out", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
     (["count", "corpus.txt", "--out", "link.txt"], "'link.txt' is a part of the corpus"),
     (["count", "texts", "--out", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
@@ -102,6 +106,29 @@ def test_a_folder_that_may_not_be_written_to(capsys: pytest.CaptureFixture[str])
 def test_a_folder_in_which_nobody_can_write(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TRAIN, "--out", "/proc/my"]) == 1
     assert "nothing can be written to the folder '/proc'" in capsys.readouterr().err
+
+
+def test_a_drive_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, nothing above a path may exist."""
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)
+    monkeypatch.setattr(os.path, "isdir", lambda path: False)
+    with pytest.raises(NotADirectoryError, match="is not a folder, so nothing can be written there"):
+        check_outputs(["q/my"], [])
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="pipes have no such names")
+@pytest.mark.parametrize("command", ["encode my.model corpus.txt", "lint my.model", "view my.model"])
+def test_a_pipe_as_the_output(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As bash's `--out >(program)`."""
+    assert main([*TRAIN, "--out", "my", "--quiet"]) == 0
+    read, write = os.pipe()
+    with open(read, "rb") as reader, ThreadPoolExecutor(1) as pool, open(write, "wb"):
+        piped = pool.submit(reader.read)
+        assert main([*command.split(), "--out", f"/dev/fd/{write}"]) == 0
+    assert f"written       /dev/fd/{write}" in (said := capsys.readouterr().out)
+    assert "replacing" not in said
+    assert main([*command.split(), "--out", "file"]) == 0
+    assert piped.result() == Path("file").read_bytes()
 
 
 def test_files_that_exist_are_replaced_and_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,6 +137,7 @@ def test_colours_are_for_terminals(
         (["tokens", "m.model", "--words"], 2, "wc -w counts words, and this counts tokens"),
         (["show"], 2, "there is no model; name one: cpbpe show tokenizer.model 'Some text'"),
         (["show", "m.model", "a", "--file", "a.txt"], 2, "there are a text and --file; give one of them"),
+        (["show", "m.model", "-", "--file", "a.txt"], 2, "there are a text and --file; give one of them"),
         (["show", "m.model", "--text", "a"], 2, "the text comes after the model, without a name"),
         (["show", "m.model", "a.txt"], 0, "a.txt is also a file; for what is in it, give --file a.txt"),
         (["show", "m.model", "a.txt", "-q"], 0, ""),

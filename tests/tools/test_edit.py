@@ -159,6 +159,7 @@ def test_words_of_scripts_without_spaces_are_pointed_out() -> None:
         ({"pieces": ["<0x41>"]}, "of type BYTE"),
         ({"words": ["a"], "kind": "byte"}, "kind must be"),
         ({"words": ["a"], "between": "nothing"}, "between must be"),
+        ({"words": ["a"], "between": "unused", "kind": "control"}, "leave out between="),
         ({"pieces": ["the"], "kind": "user_defined"}, "already piece"),
         ({"words": [b"a"]}, "a word is a str"),
     ],

@@ -94,9 +94,9 @@ def paths(path: str) -> tuple[str, str] | None:
     folder, base = os.path.split(path)
     for pair in PAIRS:
         for name in pair:
-            before = base.lower().removesuffix(name)
-            if before != base.lower() and (not before or before[-1] in "-_."):
-                stem = os.path.join(folder, base[: len(before)])
+            before = base[: -len(name)]  # (of the name itself: lower() can make it longer)
+            if base[len(before) :].lower() == name and (not before or before[-1] in "-_."):
+                stem = os.path.join(folder, before)
                 return (path, f"{stem}{pair[1]}") if name == pair[0] else (f"{stem}{pair[0]}", path)
     return None
 
