@@ -478,8 +478,8 @@ def _metaspace(normalizers: list[Json], step: Json) -> Steps:
                 "allowed"
             )
     elif scheme == "always":
-        # Together, Prepend and Metaspace put one prefix in front of a text. But Metaspace also puts one behind a
-        # token that is looked for in normalized text.
+        # Prepend and Metaspace together put one prefix in front of a text. But Metaspace also puts one after
+        # each token that is looked for in normalized text.
         found.in_two_steps = True
     return found
 
