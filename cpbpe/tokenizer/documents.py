@@ -193,7 +193,7 @@ class Document:
         # 1. What stays in front: whole parts, and the beginning of one, which is encoded again; at the end of
         #    the document, everything.
         if first == len(self):
-            writer = _Writer(self._parts[:-1], self._parts[-1], self._after.copy())
+            writer = _Writer(self._parts[:-1], self._parts[-1], self._after.resumed(len(self)))
         else:
             at = bisect_right(self._begins, first) - 1
             part = self._parts[at]
