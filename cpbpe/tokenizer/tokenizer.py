@@ -143,7 +143,7 @@ class Tokenizer:
         """
         bound = {**self._bound, **options}
         self._plans.check(bound)
-        return self._of(self._facts, {name: identity.unchanging(value) for name, value in bound.items()})
+        return self._of(self._facts, {name: identity.as_bound(name, value) for name, value in bound.items()})
 
     @property
     def bound_options(self) -> Mapping[str, Any]:

@@ -117,12 +117,11 @@ def asked(tok: Tokenizer, call: str, option: str, value: Any) -> list[Callable[[
 
 def test_the_usual_value_undoes_what_is_bound() -> None:
     """Also in calls that refuse the option, and for every form of that value."""
+    forms: dict[str, list[Any]] = {"alpha": [0, np.float32(0)], "reverse": [0]}
     tok = tokenizer("llama", ENGINES[0])
     for call, reasons in REFUSED.items():
         for option in reasons:
-            for usual in {"alpha": [0.0, 0, np.float32(0)], "reverse": [False, 0]}.get(
-                option, [ENCODE[option].default]
-            ):
+            for usual in [ENCODE[option].default, *forms.get(option, [])]:
                 again: Any = tok.using(**{option: VALUES[option][-1]})
                 if call != "apply_chat_template":
                     getattr(again, call)(*ARGUMENTS.get(call, ()), **{option: usual})
