@@ -395,7 +395,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            strips = self._as_file and self.cpbpe.facts.drops_space and first is not later
+            strips = self._as_file and self.cpbpe.facts.strips_tokens and first is not later
             decoder = SpecialDecoder(first, later, shown, hidden, strips)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary

@@ -116,6 +116,14 @@ class ModelFacts:
         return drops and not self.is_byte_level  # byte-level models keep all spaces
 
     @kept
+    def strips_tokens(self) -> bool:
+        """Whether the decoder in a tokenizer.json drops such a space also from a special token.
+
+        (If extra spaces are removed, it looks for U+2581, before that becomes a space.)
+        """
+        return self.drops_space and not self.spec.normalizer.remove_extra_whitespaces
+
+    @kept
     def special_ids(self) -> list[int | None]:
         """The ids of unk, bos, eos and pad."""
         return special_ids(self.engine, self.special.added)

@@ -240,5 +240,5 @@ class Plans:
         later = (
             engine if values["prefix_after_special"] and not keep_space else engine.variant(keep_space=True)
         )
-        strips = keep_space == "after_special" and facts.drops_space
+        strips = keep_space == "after_special" and facts.strips_tokens
         return SpecialDecoder(engine, later, shown, hidden, strips)

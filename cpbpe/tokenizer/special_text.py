@@ -319,7 +319,8 @@ class SpecialDecoder:
     ):
         """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped.
 
-        `strips`: whether a space at the beginning is dropped even if it belongs to a special token.
+        `strips`: whether a space at the beginning is dropped even if it belongs to a special token. Then
+        `later` drops none.
         """
         self._strips = strips
         self._first = first
@@ -377,7 +378,6 @@ class SpecialDecoder:
         parts: list[Any] = []
         segment: list[Any] = []
         engine = self._first
-        strips = self._strips
 
         def end_segment() -> bool:
             text = decode(engine, segment) if segment else spell("")
@@ -388,15 +388,14 @@ class SpecialDecoder:
         for token in tokens:
             text = shown.get(token)
             if text is not None:
+                # Nothing is in front of the token if its segment has no text, not even a space to be dropped.
+                strips = self._strips and not parts and not (segment and decode(self._later, segment))
                 if not end_segment():
                     return None
                 parts.append(spell(text.removeprefix(" ") if strips else text))
                 engine = self._later
             elif token not in hidden:
                 segment.append(token)
-            else:
-                continue
-            strips = False
         return parts if end_segment() else None
 
 

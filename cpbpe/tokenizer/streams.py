@@ -464,7 +464,7 @@ class StreamDecoder(_Stream):
         spec = facts.spec.normalizer
         drops = facts.drops_space and keep_prefix_space is not True
         # Whether the space of a special token at the beginning is dropped, too.
-        self._strips = drops and keep_prefix_space == "after_special"
+        self._strips = facts.strips_tokens and keep_prefix_space == "after_special"
         self._drops_all = spec.remove_extra_whitespaces
         # Whether a space would be dropped after a special token that is shown.
         self._drops_later = drops and prefix_after_special and not keep_prefix_space

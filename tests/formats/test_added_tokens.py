@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -100,3 +101,25 @@ def test_added_tokens_in_normalized_text_and_in_text() -> None:
     tok, other = Tokenizer.from_spec(found.spec), theirs(data)
     for text in ("<table>x", "<table>", "a<table>a", "<table>b table", "table>x<table>", "a<table>xtable>x"):
         assert tok.encode(text) == ids_of(other, text), text
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_spaces_of_tokens_at_the_beginning(removes: bool) -> None:
+    """Each way of decoding drops them as tokenizers does, also after CONTROL pieces that leave no text."""
+    spec = json_files.spec_of("llama")
+    spec = replace(spec, normalizer=replace(spec.normalizer, remove_extra_whitespaces=removes))
+    content = json.loads(write(spec).data)
+    first = len(spec.pieces)
+    names = (" z", "  y", "<x>")
+    content["added_tokens"] += [added(first + at, name, False) for at, name in enumerate(names)]
+    tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
+    marked = [id for id in range(first) if tok.id_to_piece(id).startswith("▁")][:9]
+    chance = random.Random(budget.SEED)
+    for _ in range(budget.examples(400)):
+        ids = chance.choices([1, 2, *range(first, first + 3), *marked, first - 1], k=chance.randint(1, 5))
+        for skip in (None, True, False):
+            text = tok.decode(ids, skip_special_tokens=skip)
+            assert text == other.decode(ids, skip_special_tokens=skip is not False), (ids, skip)
+            assert tok.stream_decoder(skip_special_tokens=skip).push(ids) == text
+            assert tok.decode_bytes(ids, skip_special_tokens=skip).decode() == text
+            assert tok.decode_pieces(map(tok.id_to_piece, ids), skip_special_tokens=skip) == text
