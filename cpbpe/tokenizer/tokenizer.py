@@ -676,8 +676,8 @@ class Tokenizer:
     def is_lossless(self) -> Losslessness:
         """Whether every text comes back from its ids: true, or false with reasons."""
         with importing:
-            from cpbpe.tokenizer.lossless import losslessness
-        return losslessness(self._facts.spec)
+            from cpbpe.tokenizer.lossless import losslessness_of
+        return losslessness_of(self._facts)
 
     # --- Being a value ----------------------------------------------------------------------------
 
