@@ -417,8 +417,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         names, engine = self._renamed, self.cpbpe.facts.engine
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # they decode to their own text
+        # The decoder of a tokenizer.json makes spaces of the marks in tokens, too.
+        mark = "▁" if self._as_file and not self.cpbpe.facts.is_byte_level else " "
         return {
-            id: names.get(text, text)
+            id: names.get(text, text.replace(mark, " "))
             for id, text in texts.items()
             if text in names or id >= self.vocab_size or engine.kind(id) not in kinds
         }
@@ -448,7 +450,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         segment: list[bytes] = []
         for token in tokens:
             if token in self._added_tokens_encoder:
-                parts += [text_of(engine.decode_pieces_bytes(segment) or b""), token]
+                text = self._shown.get(self._added_tokens_encoder[token], token)
+                parts += [text_of(engine.decode_pieces_bytes(segment) or b""), text]
                 segment = []
                 engine = later
             else:

@@ -316,13 +316,15 @@ class SpecialDecoder:
         shown: AnyMapping[int, str],
         hidden: AnyMapping[int, str],
         strips: bool = False,
+        names: AnyMapping[int, str] | None = None,
     ):
         """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped.
 
         `strips`: whether a space at the beginning is dropped even if it belongs to a special token. Then
-        `later` drops none.
+        `later` drops none. `names`: the tokens as pieces, if not all are shown as they are.
         """
         self._strips = strips
+        self._names = shown if names is None else names
         self._first = first
         self._later = later
         self._shown = shown
@@ -359,7 +361,7 @@ class SpecialDecoder:
     def decode_pieces(self, pieces: list[bytes]) -> str | None:
         parts = self._segments(
             pieces,
-            {text.encode(): text for text in self._shown.values()},
+            {self._names[id].encode(): text for id, text in self._shown.items()},
             {text.encode(): text for text in self._hidden.values()},
             lambda engine, part: engine.decode_pieces_bytes(part),
             str.encode,

@@ -457,7 +457,7 @@ class StreamDecoder(_Stream):
             )
         keep_prefix_space = facts.keeps_space(keep_prefix_space)
         self._facts = facts
-        self._shown, _ = facts.special.shown_and_hidden(skip_special_tokens)
+        self._shown, _ = facts.shown_and_hidden(skip_special_tokens)
         self._plain, self._raw = facts.stream_texts(skip_special_tokens)
         self._size = len(self._plain)
 

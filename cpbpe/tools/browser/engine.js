@@ -308,7 +308,8 @@ const cpbpe = {};
         if (!this.added.has(id) && !this.flags.has(text)) continue;
         const name = this.#has(text, 'normalized') ? this.#normalized(text) : text;
         const isForTheCore = id < this.size && this.types[id] !== CONTROL && name === text;
-        if (!isForTheCore) this.shown.set(id, name === text ? text : name.replaceAll('▁', ' '));
+        const isSpaced = name !== text || this.carried.options.keep_space_after_special;
+        if (!isForTheCore) this.shown.set(id, isSpaced ? name.replaceAll('▁', ' ') : text);
       }
       this.texts = new Map([...this.special].map(([text, id]) => [id, text]));
       this.searches = {}; // what `split` has made of these
