@@ -141,6 +141,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 f"leave it out"
             )
         model = vocab_file if isinstance(vocab_file, Tokenizer) else Tokenizer(vocab_file)
+        if model.bound_options:
+            raise ValueError(
+                f"{', '.join(model.bound_options)}: options that using() has bound have no effect here; "
+                "give the tokenizer without them, and add_bos_token, add_eos_token, legacy, add_prefix_space"
+            )
         self.cpbpe = model
         self._cut_later = by_metaspace(model.facts.spec.normalizer)
         self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
