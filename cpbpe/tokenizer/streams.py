@@ -664,16 +664,18 @@ def checked_stops(stop: str | Iterable[str] | None, facts: ModelFacts, skip: boo
     if isinstance(stop, (bytes, bytearray)) or not isinstance(stop, (Iterable, type(None))):
         raise TypeError(f"stop must be str, or a list of str, not {type(stop).__name__}")
     stops = [stop] if isinstance(stop, str) else [] if stop is None else list(stop)
-    shown, hidden = facts.special.shown_and_hidden(skip)
+    shown, hidden = facts.shown_and_hidden(skip)
     engine = facts.engine
     for text in stops:
         if not isinstance(text, str):
             raise TypeError(f"stop must be str, or a list of str, not {type(text).__name__}")
         if not text:
             raise ValueError("stop: an empty text would end the stream at once; leave it out")
-        id = facts.special.ids.get(text)
-        if id is None or id in shown:
+        id = facts.special.ids.get(text, facts.special.plain.get(text))
+        if id is None or text in shown.get(id, ""):
             continue
+        if id in shown:
+            raise ValueError(f"stop: the token {text!r} is decoded to {shown[id]!r}; stop at that")
         if id in hidden or id >= engine.size or engine.kind(id) == PieceType.CONTROL:
             raise ValueError(
                 f"stop: {text!r} is a special token, and decoding leaves it out; end when its id comes, "

@@ -133,6 +133,10 @@ def test_spaces_of_tokens_at_the_beginning(removes: bool) -> None:
             assert tok.stream_decoder(skip_special_tokens=skip).push(ids) == text
             assert tok.decode_bytes(ids, skip_special_tokens=skip).decode() == text
             assert tok.decode_pieces(map(tok.id_to_piece, ids), skip_special_tokens=skip) == text
+    assert tok.stream_decoder(stop=[" z", "x"]).push([first + 2, first]) == "<"
+    if not removes:
+        with pytest.raises(ValueError, match="'▁<x▁>' is decoded to ' <x >'; stop at that"):
+            tok.stream_decoder(stop="▁<x▁>")
 
 
 @pytest.mark.parametrize("form", [llama, gemma, gpt2])
