@@ -13,6 +13,7 @@ where there is no text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -268,8 +269,9 @@ class _Work:
     def _of_chunk(self, chunk: Any, work: Callable[[Texts], Column]) -> Column:
         arrow = pyarrow()
         if isinstance(chunk, arrow.DictionaryArray) and self._plan.dropout is None:
-            # Encode each text of the dictionary once.
-            return work(texts_of(chunk.dictionary, self._name)).take(chunk.indices)
+            # Encode each text of the dictionary once. If one is refused, it may be one that no row has.
+            with suppress(ValueError):
+                return work(texts_of(chunk.dictionary, self._name)).take(chunk.indices)
         texts = texts_of(chunk, self._name)
         made = work(texts)
         self._before += len(texts.begins)
@@ -358,7 +360,11 @@ class _Work:
                 size = int(ends.sum(dtype="int64") - begins.sum(dtype="int64"))
                 threads = max(1, min(size // THREAD_ITEMS, cores()))
             if special is not None and _has_special(special, texts, begins, ends):
-                yield special, [*texts.as_bytes(begins, ends)], threads, begins, ends
+                given: list[Any] = texts.as_bytes(begins, ends)
+                if texts.strings:  # errors name places in characters
+                    with suppress(UnicodeDecodeError):
+                        given = [text.decode() for text in given]
+                yield special, given, threads, begins, ends
             else:
                 engine = encoder.first if isinstance(encoder, SpecialEncoder) else encoder
                 yield engine, Slices(texts.data, begins, ends), threads, begins, ends

@@ -141,6 +141,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 f"leave it out"
             )
         model = vocab_file if isinstance(vocab_file, Tokenizer) else Tokenizer(vocab_file)
+        if model.bound_options:
+            raise ValueError(
+                f"{', '.join(model.bound_options)}: options that using() has bound have no effect here; "
+                "give the tokenizer without them, and add_bos_token, add_eos_token, legacy, add_prefix_space"
+            )
         self.cpbpe = model
         self._cut_later = by_metaspace(model.facts.spec.normalizer)
         self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
@@ -395,7 +400,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            strips = self._as_file and self.cpbpe.facts.drops_space and first is not later
+            strips = self._as_file and self.cpbpe.facts.strips_tokens and first is not later
             decoder = SpecialDecoder(first, later, shown, hidden, strips)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
@@ -417,8 +422,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         names, engine = self._renamed, self.cpbpe.facts.engine
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # they decode to their own text
+        # The decoder of a tokenizer.json makes spaces of the marks in tokens, too.
+        mark = "▁" if self._as_file and not self.cpbpe.facts.is_byte_level else " "
         return {
-            id: names.get(text, text)
+            id: names.get(text, text.replace(mark, " "))
             for id, text in texts.items()
             if text in names or id >= self.vocab_size or engine.kind(id) not in kinds
         }
@@ -448,7 +455,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         segment: list[bytes] = []
         for token in tokens:
             if token in self._added_tokens_encoder:
-                parts += [text_of(engine.decode_pieces_bytes(segment) or b""), token]
+                text = self._shown.get(self._added_tokens_encoder[token], token)
+                parts += [text_of(engine.decode_pieces_bytes(segment) or b""), text]
                 segment = []
                 engine = later
             else:

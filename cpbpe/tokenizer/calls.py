@@ -151,7 +151,8 @@ def _encoding(
     """An Encoding of one text, with the ids that the plan puts around it."""
     special = _NONE
     if isinstance(plan.encoder, SpecialEncoder) and plan.encoder.finder is not None:
-        special = frozenset(plan.encoder.finder.texts.keys() & set(ids))
+        found = plan.encoder.finder.texts.keys() & set(ids)
+        special = frozenset(found.difference(facts.special.plain.values()))
     if plan.reverse:
         ids, pieces, spans = ids[::-1], pieces[::-1], spans[::-1]
     if plan.around:

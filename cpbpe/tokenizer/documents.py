@@ -193,7 +193,8 @@ class Document:
         # 1. What stays in front: whole parts, and the beginning of one, which is encoded again; at the end of
         #    the document, everything.
         if first == len(self):
-            writer = _Writer(self._parts[:-1], self._begins[:-1], self._parts[-1], self._after.copy())
+            stream = self._after.resumed(len(self))
+            writer = _Writer(self._parts[:-1], self._begins[:-1], self._parts[-1], stream)
         else:
             at = bisect_right(self._begins, first) - 1
             part = self._parts[at]

@@ -6,6 +6,7 @@ A Tokenizer, its vocabulary and its streams share one. It never changes, and loa
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cpbpe import checks
@@ -108,12 +109,35 @@ class ModelFacts:
         may_say = not isinstance(self.source, bytes) or may_carry(self.source)
         return may_say and bool(self.carried.options.get(KEEPS_SPACE))
 
+    def shown_and_hidden(self, skip: bool | None) -> tuple[Mapping[int, str], Mapping[int, str]]:
+        """The tokens that decoding shows, with the text that it shows, and those that it leaves out.
+
+        The decoder in a tokenizer.json makes spaces of each U+2581, also of those in tokens (`▁<PRE>`).
+        """
+        shown, hidden = self.special.shown_and_hidden(skip)
+        if self._keeps_space_after_special:
+            shown = {id: text.replace("\u2581", " ") for id, text in shown.items()}
+        return shown, hidden
+
+    @kept
+    def shown_by_default(self) -> Mapping[int, str]:
+        """The tokens that decoding shows by default."""
+        return self.shown_and_hidden(None)[0]
+
     @kept
     def drops_space(self) -> bool:
         """Whether decoding drops a space at the beginning of a text."""
         rules = self.spec.normalizer
         drops = rules.add_dummy_prefix or rules.remove_extra_whitespaces
         return drops and not self.is_byte_level  # byte-level models keep all spaces
+
+    @kept
+    def strips_tokens(self) -> bool:
+        """Whether the decoder in a tokenizer.json drops such a space also from a special token.
+
+        (If extra spaces are removed, it looks for U+2581, before that becomes a space.)
+        """
+        return self.drops_space and not self.spec.normalizer.remove_extra_whitespaces
 
     @kept
     def special_ids(self) -> list[int | None]:
@@ -174,7 +198,7 @@ class ModelFacts:
     def bytes_of(self, id: int) -> bytes:
         """What an id that is in use adds in the middle of a text."""
         engine = self.engine
-        shown = self.special.shown_by_default.get(id)
+        shown = self.shown_by_default.get(id)
         if shown is not None:
             return shown.encode()
         return self._decoded(engine.kind(id), engine.piece(id))
@@ -211,7 +235,7 @@ class ModelFacts:
             id = match.start()
             table[id] = self._decoded(match[0][0], pieces[id])
         table += [b""] * (special.size - engine.size)
-        for id, text in special.shown_by_default.items():
+        for id, text in self.shown_by_default.items():
             table[id] = text.encode()
         if text_only:
             unused = self.of_type(PieceType.UNUSED)

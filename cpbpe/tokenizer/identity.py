@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.engine.choice import calls_of_ours, load_engine, make_engine
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from cpbpe.model.formats.values import ReadModel
     from cpbpe.model.spec import Carried, ModelSpec
 
-BEHAVIOUR = 1
+BEHAVIOUR = 2
 """Part of every fingerprint. It goes up when a model would give other ids, text or samples (for a seed)."""
 
 
@@ -137,7 +138,13 @@ def summary(facts: ModelFacts) -> str:
     return f"{engine.size} pieces{more}, {fallback}, normalizer {rules!r}"
 
 
-def unchanging(value: Any) -> Any:
-    """A copy of a bound value that cannot change, and that is pickled in the same way in every process."""
-    is_set = isinstance(value, Collection) and not isinstance(value, str)
-    return tuple(sorted(set(value))) if is_set else value
+def as_bound(name: str, value: Any) -> Any:
+    """A copy of a checked value to bind: it cannot change, and is the same whatever type it was given as.
+
+    So equal options are equal values, with the same fingerprint and the same pickle in every process.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if name in ("allowed_special", "disallowed_special"):
+        return tuple(sorted(set(value)))
+    return float(value) if name == "alpha" else index(value) if name == "seed" else bool(value)

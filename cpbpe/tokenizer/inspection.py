@@ -25,7 +25,7 @@ from cpbpe.text.pages import Canvas, Drawn
 from cpbpe.text.scripts import COMMON, INHERITED, ranges
 from cpbpe.tokenizer import identity
 from cpbpe.tokenizer.facts import ModelFacts
-from cpbpe.tokenizer.lossless import losslessness
+from cpbpe.tokenizer.lossless import losslessness_of
 
 SAMPLE = "The llama reads stories, читает слова и 喜欢面包 🙂!"
 """Three scripts and an emoji."""
@@ -299,7 +299,7 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
     losses: tuple[Any, ...] = ()
     undecided = ""
     try:
-        losses = losslessness(spec).reasons
+        losses = losslessness_of(facts).reasons
         lossless = not losses
     except ModelError as error:
         undecided = str(error)
@@ -377,7 +377,7 @@ def lint(facts: ModelFacts, texts: Iterable[str | bytes] | None = None, embeddin
         refuse_single(texts, (str, bytes), "lint", "texts, or an open file, whose lines are texts")
     spec, special = facts.spec, facts.special
     try:
-        losses: tuple[Any, ...] | None = losslessness(spec).reasons
+        losses: tuple[Any, ...] | None = losslessness_of(facts).reasons
     except ModelError:
         losses = None
     reach = facts.witnesses.reach()

@@ -20,6 +20,8 @@ from cpbpe.reference.encoding import ReferenceEngine
 from cpbpe.text.charsmap import Charsmap
 from cpbpe.text.unicode_forms import NOT_IN_FORM, normal_form
 from cpbpe.text.utf8 import SPACE, character_length, repair, text_of
+from cpbpe.tokenizer.facts import ModelFacts
+from cpbpe.tokenizer.plans import Plans
 
 _RARE = "\U0010fffd"
 """A character that hardly any vocabulary has."""
@@ -85,6 +87,38 @@ class Losslessness:
         count = len(self.reasons)
         more = f", for {count} {'reason' if count == 1 else 'reasons'}" if count else ""
         return f"<cpbpe.Losslessness: {str(self).splitlines()[0]}{more}>"
+
+
+def losslessness_of(facts: ModelFacts) -> Losslessness:
+    """The answer for a tokenizer, whose added tokens can lose text that the model alone does not.
+
+    Every text is searched for those that are not special. If they lose anything, it is spaces beside them,
+    and one of the texts that are tried here shows it. Otherwise a token is decoded to what it was found as,
+    and the texts between tokens come back, because they are encoded and decoded as if they were alone.
+    """
+    found = losslessness(facts.spec)
+    if not facts.special.plain:
+        return found
+    plans = Plans(facts)
+    encoder, decoder = plans.encode({}, "encode").encoder, plans.decode({}, "decode")
+
+    def losses(reason: str, *examples: str) -> Iterator[Loss]:
+        for example in examples:
+            becomes = decoder.decode(encoder.encode(example))
+            if becomes is not None and becomes != example:
+                yield Loss(reason, example, becomes)
+
+    if lost := tuple(loss for known in found.reasons for loss in losses(known.reason, known.example)):
+        return Losslessness(lost)
+    for token in facts.special.plain:
+        text = token if facts.is_byte_level else token.replace("▁", " ")
+        examples = (f"a{text}b", f"a {text} b", f" \n {text}", f"\n{text}", f"{text} ", f"{text}\n", text)
+        reason = f"The added token {token!r}, found in every text, changes the spaces beside it."
+        for loss in losses(reason, *examples):
+            return Losslessness((loss,))
+    if not found:
+        raise ModelError("it cannot be told whether every text comes back: added tokens take what is lost")
+    return found
 
 
 def losslessness(spec: ModelSpec) -> Losslessness:

@@ -235,8 +235,16 @@ def check_names(options: Mapping[str, object], method: str, table: Mapping[str, 
             there = [option for option in table if option not in refused]
             hint = advice(name, OPTIONS, there)
             raise TypeError(f"{method}() has no option {name!r}; it has {', '.join(there)}{hint}")
-        if name in refused:
-            raise TypeError(f"{method}() has no option {name!r}: {refused[name]}")
+        if name in refused and _asks(options[name], ENCODE_DEFAULTS[name]):
+            undone = f"if it is bound, {name}={ENCODE_DEFAULTS[name]!r} undoes it"
+            raise TypeError(f"{method}() has no option {name!r}: {refused[name]} ({undone})")
+
+
+def _asks(value: Any, usual: object) -> bool:
+    """Whether an option asks for something. Its usual value does not: it only undoes one that is bound."""
+    with suppress(TypeError, ValueError):  # arrays do not compare
+        return bool(value if usual == () else value != usual)
+    return True
 
 
 def checked_options(

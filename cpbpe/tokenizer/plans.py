@@ -232,7 +232,7 @@ class Plans:
         facts, values = self._facts, checked_options(options, method, DECODE)
         keep_space = facts.keeps_space(values["keep_prefix_space"])
         engine = facts.engine.variant(keep_space=True) if keep_space is True else facts.engine
-        shown, hidden = facts.special.shown_and_hidden(values["skip_special_tokens"])
+        shown, hidden = facts.shown_and_hidden(values["skip_special_tokens"])
         if not shown and not hidden:
             return engine
         # `engine` decodes the beginning of a text, and `later` what follows a special token. `later` drops a
@@ -240,5 +240,5 @@ class Plans:
         later = (
             engine if values["prefix_after_special"] and not keep_space else engine.variant(keep_space=True)
         )
-        strips = keep_space == "after_special" and facts.drops_space
-        return SpecialDecoder(engine, later, shown, hidden, strips)
+        strips = keep_space == "after_special" and facts.strips_tokens
+        return SpecialDecoder(engine, later, shown, hidden, strips, facts.special.shown)

@@ -316,12 +316,15 @@ class SpecialDecoder:
         shown: AnyMapping[int, str],
         hidden: AnyMapping[int, str],
         strips: bool = False,
+        names: AnyMapping[int, str] | None = None,
     ):
         """`shown`: special tokens with the text to show; `hidden`: added tokens that are dropped.
 
-        `strips`: whether a space at the beginning is dropped even if it belongs to a special token.
+        `strips`: whether a space at the beginning is dropped even if it belongs to a special token. Then
+        `later` drops none. `names`: the tokens as pieces, if not all are shown as they are.
         """
         self._strips = strips
+        self._names = shown if names is None else names
         self._first = first
         self._later = later
         self._shown = shown
@@ -358,7 +361,7 @@ class SpecialDecoder:
     def decode_pieces(self, pieces: list[bytes]) -> str | None:
         parts = self._segments(
             pieces,
-            {text.encode(): text for text in self._shown.values()},
+            {self._names[id].encode(): text for id, text in self._shown.items()},
             {text.encode(): text for text in self._hidden.values()},
             lambda engine, part: engine.decode_pieces_bytes(part),
             str.encode,
@@ -377,7 +380,6 @@ class SpecialDecoder:
         parts: list[Any] = []
         segment: list[Any] = []
         engine = self._first
-        strips = self._strips
 
         def end_segment() -> bool:
             text = decode(engine, segment) if segment else spell("")
@@ -388,15 +390,14 @@ class SpecialDecoder:
         for token in tokens:
             text = shown.get(token)
             if text is not None:
+                # Nothing is in front of the token if its segment has no text, not even a space to be dropped.
+                strips = self._strips and not parts and not (segment and decode(self._later, segment))
                 if not end_segment():
                     return None
                 parts.append(spell(text.removeprefix(" ") if strips else text))
                 engine = self._later
             elif token not in hidden:
                 segment.append(token)
-            else:
-                continue
-            strips = False
         return parts if end_segment() else None
 
 

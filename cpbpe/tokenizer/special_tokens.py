@@ -124,11 +124,6 @@ class SpecialTokens:
         """The tokens that are not decoded to their own text, and what they are decoded to."""
         return renamed(self._engine, self.flags)
 
-    @kept
-    def shown_by_default(self) -> dict[int, str]:
-        """The tokens that decoding shows by default."""
-        return self.shown_and_hidden(None)[0]
-
     def _by_text(self, *tokens: Mapping[str, int]) -> dict[int, str]:
         """The texts of tokens by their ids, except for pieces that the engine decodes to this text anyway."""
         engine = self._engine

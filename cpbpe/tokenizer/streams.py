@@ -457,14 +457,14 @@ class StreamDecoder(_Stream):
             )
         keep_prefix_space = facts.keeps_space(keep_prefix_space)
         self._facts = facts
-        self._shown, _ = facts.special.shown_and_hidden(skip_special_tokens)
+        self._shown, _ = facts.shown_and_hidden(skip_special_tokens)
         self._plain, self._raw = facts.stream_texts(skip_special_tokens)
         self._size = len(self._plain)
 
         spec = facts.spec.normalizer
         drops = facts.drops_space and keep_prefix_space is not True
         # Whether the space of a special token at the beginning is dropped, too.
-        self._strips = drops and keep_prefix_space == "after_special"
+        self._strips = facts.strips_tokens and keep_prefix_space == "after_special"
         self._drops_all = spec.remove_extra_whitespaces
         # Whether a space would be dropped after a special token that is shown.
         self._drops_later = drops and prefix_after_special and not keep_prefix_space
@@ -664,16 +664,18 @@ def checked_stops(stop: str | Iterable[str] | None, facts: ModelFacts, skip: boo
     if isinstance(stop, (bytes, bytearray)) or not isinstance(stop, (Iterable, type(None))):
         raise TypeError(f"stop must be str, or a list of str, not {type(stop).__name__}")
     stops = [stop] if isinstance(stop, str) else [] if stop is None else list(stop)
-    shown, hidden = facts.special.shown_and_hidden(skip)
+    shown, hidden = facts.shown_and_hidden(skip)
     engine = facts.engine
     for text in stops:
         if not isinstance(text, str):
             raise TypeError(f"stop must be str, or a list of str, not {type(text).__name__}")
         if not text:
             raise ValueError("stop: an empty text would end the stream at once; leave it out")
-        id = facts.special.ids.get(text)
-        if id is None or id in shown:
+        id = facts.special.ids.get(text, facts.special.plain.get(text))
+        if id is None or text in shown.get(id, ""):
             continue
+        if id in shown:
+            raise ValueError(f"stop: the token {text!r} is decoded to {shown[id]!r}; stop at that")
         if id in hidden or id >= engine.size or engine.kind(id) == PieceType.CONTROL:
             raise ValueError(
                 f"stop: {text!r} is a special token, and decoding leaves it out; end when its id comes, "

@@ -143,7 +143,7 @@ class Tokenizer:
         """
         bound = {**self._bound, **options}
         self._plans.check(bound)
-        return self._of(self._facts, {name: identity.unchanging(value) for name, value in bound.items()})
+        return self._of(self._facts, {name: identity.as_bound(name, value) for name, value in bound.items()})
 
     @property
     def bound_options(self) -> Mapping[str, Any]:
@@ -676,8 +676,8 @@ class Tokenizer:
     def is_lossless(self) -> Losslessness:
         """Whether every text comes back from its ids: true, or false with reasons."""
         with importing:
-            from cpbpe.tokenizer.lossless import losslessness
-        return losslessness(self._facts.spec)
+            from cpbpe.tokenizer.lossless import losslessness_of
+        return losslessness_of(self._facts)
 
     # --- Being a value ----------------------------------------------------------------------------
 

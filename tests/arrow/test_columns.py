@@ -130,6 +130,20 @@ def test_refused_special_tokens(engine: str) -> None:
     for call in (cpbpe.arrow.encode, cpbpe.arrow.count):
         with pytest.raises(ValueError, match=r"holds the special token '<\|end\|>' at position 1"):
             call(tok, pa.array(["x", "a<|end|>"]), **options)
+        for kind, place in ((pa.string(), 1), (pa.binary(), 2)):  # (as in encode_arrays)
+            with pytest.raises(ValueError, match=rf"'<\|end\|>' at position {place}\b"):
+                call(tok, pa.array(["x</s>", "é<|end|>"]).cast(kind), **options)
+    # A text of a dictionary that no row has is not encoded.
+    column = pa.array(["a<|end|>", "b", "c", None]).dictionary_encode()
+    for more in ({}, {"alpha": 0.1, "seed": 1}):
+        options.update(more)
+        assert cpbpe.arrow.encode(tok, column[1:], **options).to_pylist() == [
+            [*tok.encode("b")],
+            [*tok.encode("c")],
+            None,
+        ]
+        with pytest.raises(ValueError, match=r"'<\|end\|>' at position 1\b"):
+            cpbpe.arrow.encode(tok, column, **options)
 
 
 def test_types_of_results() -> None:

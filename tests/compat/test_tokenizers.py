@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ import tokenizers
 import cpbpe
 from cpbpe.compat import tokenizers as ours
 from cpbpe.compat.tokenizers import AddedToken, Encoding, Tokenizer
+from tests.bytes import models as byte_models
 from tests.support import json_files, zoo
 from tests.support.json_files import spec_of
 from tests.support.json_tokenizers import both, columns, model, outcome, shown
@@ -322,6 +323,29 @@ def test_models_that_have_no_tokenizer_json() -> None:
     with pytest.raises(cpbpe.ConversionError, match="normalizer 'nmt_nfkc'"):
         tokenizer.to_str()
     assert pickle.loads(pickle.dumps(tokenizer)).encode("abra").tokens == ["▁abra"]
+
+
+@pytest.mark.parametrize("name", ["llama", "suffix", "gpt2"])
+def test_bound_options(name: str) -> None:
+    """They have the effect that they have in the tokenizer itself, or are refused."""
+    tok = cpbpe.Tokenizer.from_spec(byte_models.made(name) if name == "gpt2" else spec_of(name))
+    tok = tok.with_special_tokens(["<|x|>"]).using(allowed_special="all", prefix_space=None, alpha=0)
+    for after in (True, False):
+        bound = tok.using(prefix_after_special=after)
+        mine = pickle.loads(pickle.dumps(Tokenizer(bound)))
+        for text in ("the <|x|>the abra", "<|x|><|x|> a", "a<|x|>"):
+            assert mine.encode(text).ids == bound.encode(text)
+    for options in (
+        {"prefix_space": False},
+        {"reverse": True},
+        {"alpha": 0.1, "seed": 1},
+        {"allowed_special": ("<|x|>",)},
+        {"disallowed_special": "raise", "allowed_special": ()},
+        {"skip_special_tokens": False},
+        {"keep_prefix_space": True},
+    ):
+        with pytest.raises(ValueError, match=f"no options like .*{next(iter(options))}=.* using"):
+            Tokenizer(tok.using(**cast(Any, options)))
 
 
 # --- What is different ----------------------------------------------------------------------------

@@ -178,6 +178,8 @@ def test_refused() -> None:
         tokenizer(["Hi"], return_offsets_mapping=True)
     with pytest.raises(ValueError, match="no sentencepiece runs here"):
         ours(sp_model_kwargs={"enable_sampling": True})
+    with pytest.raises(ValueError, match=r"^add_eos, alpha: options that using\(\) has bound have no effect"):
+        CpbpeTokenizer(load().using(add_eos=True, alpha=0.1))
     with pytest.raises(UnicodeEncodeError):
         tokenizer("\ud800")
     with pytest.raises(ValueError, match=r"(?i)input"):

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from transformers import AddedToken
+from transformers import AddedToken, PreTrainedTokenizerFast
 
 from cpbpe.compat.transformers import CpbpeTokenizer
-from tests.support import tiers
+from tests.support import json_files, tiers
 from tests.support.llama_tokenizers import LEGACY, ON_SENTENCEPIECE, load, ours, spaced, theirs
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -129,3 +129,20 @@ def test_prefix_round_trip(name: str, prefix: bool | None, legacy: bool) -> None
     tokenizer = ours(name, add_prefix_space=prefix, legacy=legacy)
     for text in ("the", " the", "  the ", "", " ", "the</s>the", " </s> the</s>"):
         assert tokenizer.decode(tokenizer.encode(text, add_special_tokens=False)) == text
+
+
+def test_marks_in_added_tokens_of_a_tokenizer_json(tmp_path: Path) -> None:
+    """The decoder makes spaces of them, as in Code Llama's ▁<PRE>."""
+    content = json_files.llama()
+    content["added_tokens"] += [json_files.added(900, "▁<PRE>", True), json_files.added(901, "▁a▁b", False)]
+    (tmp_path / "tokenizer.json").write_bytes(json_files.dumped(content))
+    mine = CpbpeTokenizer.from_pretrained(tmp_path)
+    other = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    first = mine.encode("the", add_special_tokens=False)
+    for ids in ([900, *first], [901], [*first, 900, 901, *first]):
+        for skip in (True, False):
+            assert mine.decode(ids, skip_special_tokens=skip) == other.decode(ids, skip_special_tokens=skip)
+        tokens = [*first, *ids]
+        assert mine.convert_tokens_to_string(
+            mine.convert_ids_to_tokens(tokens)
+        ) == other.convert_tokens_to_string(other.convert_ids_to_tokens(tokens))

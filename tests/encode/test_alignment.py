@@ -1,5 +1,6 @@
 """Alignment: what `Encoding` says about characters, tokens and words, on every model and both engines."""
 
+import dataclasses
 from typing import Any, Literal
 
 import numpy as np
@@ -180,6 +181,20 @@ def test_special_tokens_in_text(mistral: cpbpe.Tokenizer) -> None:
     assert plain.word_spans == [(0, 5), (6, 21)]
     turned = mistral.align(text, allowed_special="all", reverse=True)
     assert turned.word_ids == [None, 2, None, 1, 0, None]
+
+
+def test_added_tokens_that_are_not_special(engine: str) -> None:
+    """They are words like others."""
+    flags: Any = {"<t>": ("plain",), "<l>": ("lstrip",)}
+    spec = tokenizer("llama", engine).with_special_tokens([*flags]).spec
+    carried = dataclasses.replace(spec.carried, tokens=flags)
+    tok = cpbpe.Tokenizer.from_spec(dataclasses.replace(spec, carried=carried, file=None))
+    found = tok.align("a <t>x <l> b", allowed_special="all")
+    check(found)
+    assert found.special == {tok.piece_to_id("<l>")}
+    assert found.word_spans == [(0, 1), (2, 6), (11, 12)]
+    assert found.word_ids[found.pieces.index("<t>")] == 1
+    assert tok.align("<t>").special == frozenset()
 
 
 def test_words_of_tokens_that_span_several(engine: str) -> None:

@@ -115,6 +115,8 @@ def test_a_token_that_must_not_be_there(engine: str) -> None:
         document.append(" <|end|>")
     with pytest.raises(ValueError, match=r"position 9000\b"):
         document.replace(9000, 9000, "<|end|>")
+    with pytest.raises(ValueError, match=r"position 10979\b"):
+        document.replace(0, 22, "").append(" <|end|>")
     assert document.text == text
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from cpbpe import Tokenizer
 from cpbpe.text.utf8 import repair
-from cpbpe.tokenizer.options import REFUSED
+from cpbpe.tokenizer.options import ENCODE, REFUSED
 from tests.conftest import ENGINES
 from tests.support import tiers, zoo
 from tests.support.budget import MUCH, SEED
@@ -454,7 +454,8 @@ def said(what: str) -> Iterator[None]:
 
 
 def refusal(call: str, option: str) -> str:
-    return f"{call}() has no option {option!r}: {REFUSED[call][option]}"
+    undone = f"if it is bound, {option}={ENCODE[option].default!r} undoes it"
+    return f"{call}() has no option {option!r}: {REFUSED[call][option]} ({undone})"
 
 
 @tiers.engines
@@ -481,7 +482,8 @@ def check_options(tok: Tokenizer, choices: Iterable[Options]) -> None:
         for way, (call, check) in enumerate(ENCODE_CHECKS.items(), number):
             with said(f"{call}() with {options}"):
                 made = given[way % len(given)](call)
-                if refused := REFUSED.get(call, {}).keys() & options.keys():
+                refused = REFUSED.get(call, {}).keys() & options.keys()
+                if refused := {name for name in refused if options[name] != ENCODE[name].default}:
                     found = outcome(made, *ARGUMENTS[call])
                     assert found in [f"TypeError: {refusal(call, option)}" for option in refused]
                 else:

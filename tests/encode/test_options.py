@@ -2,9 +2,10 @@
 
 import pydoc
 import re
+from collections.abc import Callable
 from functools import partial
 from inspect import CO_VARKEYWORDS, signature
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,15 +99,37 @@ def test_refusals_are_sentences() -> None:
         for option, reason in reasons.items():
             assert option in ENCODE
             assert re.fullmatch(r"[a-z][^.]{10,}; [a-z][^.]{8,}", reason), reason
-            tok, options = tokenizer("llama", ENGINES[0]), {option: ENCODE[option].default}
-            ask = partial(getattr(tok, call), *ARGUMENTS.get(call, ()), **options)
-            if call == "apply_chat_template":  # it takes no options but those that are bound
-                messages = [{"role": "user", "content": "a"}]
-                ask = partial(
-                    tok.using(**cast(Any, options)).apply_chat_template, messages, template="{{ 1 }}"
-                )
-            with pytest.raises(TypeError, match=re.escape(refusal(call, option))):
-                ask()
+            tok = tokenizer("llama", ENGINES[0])
+            for ask in asked(tok, call, option, VALUES[option][-1]):
+                with pytest.raises(TypeError, match=re.escape(refusal(call, option))):
+                    ask()
+
+
+def asked(tok: Tokenizer, call: str, option: str, value: Any) -> list[Callable[[], Any]]:
+    """A call with an option that is given, and with one that is bound."""
+    given: Any = {option: value}
+    bound = getattr(tok.using(**given), call)
+    if call == "apply_chat_template":  # it takes no options but those that are bound
+        return [partial(bound, [{"role": "user", "content": "a"}], template="{{ 1 }}")]
+    arguments = ARGUMENTS.get(call, ())
+    return [partial(getattr(tok, call), *arguments, **given), partial(bound, *arguments)]
+
+
+def test_the_usual_value_undoes_what_is_bound() -> None:
+    """Also in calls that refuse the option, and for every form of that value."""
+    forms: dict[str, list[Any]] = {"alpha": [0, np.float32(0)], "reverse": [0]}
+    tok = tokenizer("llama", ENGINES[0])
+    for call, reasons in REFUSED.items():
+        for option in reasons:
+            for usual in [ENCODE[option].default, *forms.get(option, [])]:
+                again: Any = tok.using(**{option: VALUES[option][-1]})
+                if call != "apply_chat_template":
+                    getattr(again, call)(*ARGUMENTS.get(call, ()), **{option: usual})
+                for ask in asked(again, call, option, usual):
+                    ask()
+    assert tok.using(allowed_special="all").canonical_next((), allowed_special=set()).any()
+    with pytest.raises(ValueError, match="allowed_special must be 'all' or a set"):
+        tok.canonical_next((), allowed_special=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("call", "table"), EVERY)

@@ -297,6 +297,8 @@ def test_bound_tokenizers_are_values(engine: str) -> None:
         tok.using(add_bos=True).using(allowed_special={"<s>": 1, "</s>": 2}.keys()),
         tok.using(add_bos=False, allowed_special="all").using(add_bos=True, allowed_special=names),
         tok.using().using(add_bos=True, allowed_special=("</s>", "<s>", "<s>")),
+        tok.using(add_bos=np.True_, allowed_special=names),  # type: ignore[arg-type]
+        tok.using(add_bos=1, allowed_special=names),  # type: ignore[arg-type]
         pickle.loads(pickle.dumps(bound)),
         copy.copy(bound),
         copy.deepcopy(bound),
@@ -315,6 +317,10 @@ def test_bound_tokenizers_are_values(engine: str) -> None:
         assert other != bound
         assert other.fingerprint != bound.fingerprint
     assert len({bound, *equal, *different}) == 5
+    sampling = tok.using(alpha=1, seed=np.int64(3))  # type: ignore[arg-type]
+    assert repr(dict(sampling.bound_options)) == "{'alpha': 1.0, 'seed': 3}"
+    assert sampling == tok.using(alpha=np.float64(1), seed=3)
+    assert sampling.fingerprint == tok.using(alpha=1.0, seed=3).fingerprint
     assert tok.using() == tok
     assert tok.using().fingerprint == tok.fingerprint
     assert dict(tok.bound_options) == {}

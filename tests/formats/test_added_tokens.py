@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,7 @@ from cpbpe.model.formats.registry import GGUF
 from cpbpe.model.formats.sentencepiece import carried_of
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs
+from tests.bytes import models as byte_models
 from tests.support import budget, json_files
 from tests.support.json_files import Json, added, dumped, gemma, ids_of, llama, phi3, theirs
 from tests.support.time_limit import time_limit
@@ -28,6 +30,11 @@ def metaspace_always() -> Json:
 def metaspace_first() -> Json:
     content = metaspace_always()
     content["pre_tokenizer"]["prepend_scheme"] = "first"
+    return content
+
+
+def gpt2() -> Json:
+    content: Json = json.loads(write(byte_models.made("gpt2")).data)
     return content
 
 
@@ -154,3 +161,66 @@ def test_long_tokens_and_many_names_take_little_time() -> None:
     for pattern in ["(?i)" * 2000 + "a", "(?i:" + "s" * 20_000 + ")"]:
         with pytest.raises(PatternError):
             from_theirs(pattern)
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_spaces_of_tokens_at_the_beginning(removes: bool) -> None:
+    """Each way of decoding drops them as tokenizers does, also after CONTROL pieces that leave no text."""
+    spec = json_files.spec_of("llama")
+    spec = replace(spec, normalizer=replace(spec.normalizer, remove_extra_whitespaces=removes))
+    content = json.loads(write(spec).data)
+    first = len(spec.pieces)
+    names = (
+        " z",
+        "  y",
+        "<x>" if removes else "▁<x▁>",
+    )  # (all marks become spaces, as in Code Llama's ▁<PRE>)
+    content["added_tokens"] += [added(first + at, name, False) for at, name in enumerate(names)]
+    tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
+    marked = [id for id in range(first) if tok.id_to_piece(id).startswith("▁")][:9]
+    chance = random.Random(budget.SEED)
+    for _ in range(budget.examples(400)):
+        ids = chance.choices([1, 2, *range(first, first + 3), *marked, first - 1], k=chance.randint(1, 5))
+        for skip in (None, True, False):
+            text = tok.decode(ids, skip_special_tokens=skip)
+            assert text == other.decode(ids, skip_special_tokens=skip is not False), (ids, skip)
+            assert tok.stream_decoder(skip_special_tokens=skip).push(ids) == text
+            assert tok.decode_bytes(ids, skip_special_tokens=skip).decode() == text
+            assert tok.decode_pieces(map(tok.id_to_piece, ids), skip_special_tokens=skip) == text
+    assert tok.stream_decoder(stop=[" z", "x"]).push([first + 2, first]) == "<"
+    if not removes:
+        with pytest.raises(ValueError, match="'▁<x▁>' is decoded to ' <x >'; stop at that"):
+            tok.stream_decoder(stop="▁<x▁>")
+
+
+@pytest.mark.parametrize("form", [llama, gemma, gpt2])
+def test_whether_texts_with_plain_tokens_come_back(form: Callable[[], Json]) -> None:
+    """`is_lossless` has a text that does not, or no short text is one."""
+    answers = set()
+    for values in product((False, True), repeat=4):
+        flags = dict(zip(("lstrip", "rstrip", "single_word", "normalized"), values, strict=True))
+        for word in ("<x>", " a▁c"):
+            content = form()
+            free = 1 + max(*content["model"]["vocab"].values(), *(t["id"] for t in content["added_tokens"]))
+            content["added_tokens"] = [*content["added_tokens"], added(free, word, False, **flags)]
+            tok = Tokenizer.from_spec(read(dumped(content)).spec)
+            answer = tok.is_lossless()
+            assert answer.reasons == tok.inspect().losses
+            for loss in answer.reasons:
+                assert tok.decode(tok.encode(loss.example)) == loss.becomes != loss.example
+            parts = [" ", "a", "\n", word if form is gpt2 else word.replace("▁", " ")]
+            for text in map("".join, product(parts, repeat=4)) if answer else ():
+                assert tok.decode(tok.encode(text)) == text, (flags, word)
+            answers.add(bool(answer))
+    assert answers == {True, False}
+
+
+def test_a_plain_token_that_takes_what_the_model_loses() -> None:
+    content = metaspace_first()
+    content["added_tokens"] = [*content["added_tokens"], added(900, " ", False)]
+    spec = read(dumped(content)).spec
+    tok = Tokenizer.from_spec(replace(spec, carried=replace(spec.carried, options={}), file=None))
+    assert tok.decode(tok.encode(" a")) == " a"
+    with pytest.raises(cpbpe.ModelError, match="added tokens take what is lost"):
+        tok.is_lossless()
+    assert tok.inspect().lossless is None

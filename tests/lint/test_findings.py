@@ -197,10 +197,10 @@ def test_the_report_is_a_value() -> None:
 def test_a_denormalizer_that_cannot_be_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     from cpbpe.tokenizer import inspection
 
-    def undecided(spec: object) -> None:
+    def undecided(facts: object) -> None:
         raise cpbpe.ModelError("it cannot be told")
 
-    monkeypatch.setattr(inspection, "losslessness", undecided)
+    monkeypatch.setattr(inspection, "losslessness_of", undecided)
     assert "loss-unknown" in cpbpe.Tokenizer.from_spec(base()).lint()
 
 

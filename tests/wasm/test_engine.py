@@ -181,7 +181,7 @@ FLAGGED: list[Mapping[str, tuple[str, ...]]] = [
     {"table": ("single_word",), "<x>": ("lstrip", "rstrip", "single_word"), "é": ("single_word", "plain")},
     {"table": ("plain",), "<x>": ("plain", "lstrip"), " ": ("lstrip",), "é": ("late",)},
     {"table": ("late", "single_word"), "<x>": ("rstrip",), " \n": ("late",), "table<": ("plain", "late")},
-    {"<s>": ("lstrip",), "</s>": ("plain",), "the": ("single_word",), "▁the": ("plain",)},
+    {"<s>": ("lstrip",), "</s>": ("plain",), "the": ("single_word",), "▁the": ("plain",), "▁-": ("plain",)},
 ]
 PARTS = [
     *("table", "<x>", "<s>", "</s>", "the", " ", "  ", "\u3000", "\n", "\x85", "\x1f", "\ufeff", "a", "b "),

@@ -19,9 +19,11 @@ from cpbpe.model.formats.tokenizer_json.merging import Names
 from cpbpe.model.formats.tokenizer_json.reading import decoder_note
 from cpbpe.model.formats.tokenizer_json.steps import normalizer_of, steps_of
 from cpbpe.model.spec import ModelSpec
+from cpbpe.tokenizer.options import DECODE, ENCODE, FileOptions
 from cpbpe.tokenizer.tokenizer import Tokenizer as Model
 
 Json = dict[str, Any]
+_OPTIONS = ENCODE | DECODE
 
 
 class ModelFile:
@@ -62,6 +64,16 @@ class ModelFile:
     @classmethod
     def of(cls, model: Model) -> ModelFile:
         """The file of a model that has been loaded already, without the content of its own file."""
+        refused = [
+            f"{name}={value!r}"
+            for name, value in model.bound_options.items()
+            if name not in FileOptions.__annotations__ and value not in (_OPTIONS[name].default, "all")
+        ]
+        if refused:
+            raise ValueError(
+                f"the calls of tokenizers have no options like {', '.join(refused)}, bound with using(); "
+                "give Tokenizer() a cpbpe.Tokenizer without them"
+            )
         new = cls(model, None, None)
         if model.spec.alphabet == "bytes":
             with importing:
@@ -71,13 +83,9 @@ class ModelFile:
 
     @property
     def spec(self) -> ModelSpec:
-        """The model as a value, with the options that are bound to it, for what goes around texts."""
-        spec = self.model.spec
-        bound = {
-            name: self.model.bound_options[name]
-            for name in ("add_bos", "add_eos")
-            if name in self.model.bound_options
-        }
+        """The model as a value, with the options that are bound to it and that a file can hold."""
+        spec, options = self.model.spec, self.model.bound_options
+        bound = {name: value for name, value in options.items() if name in FileOptions.__annotations__}
         if not bound:
             return spec
         return replace(spec, carried=replace(spec.carried, options={**spec.carried.options, **bound}))

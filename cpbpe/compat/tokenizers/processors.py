@@ -329,7 +329,7 @@ class Sequence(PostProcessor):
 
     def __init__(self, processors: SequenceOf[PostProcessor]):
         """The post-processors; at most one of them adds tokens."""
-        for one in processors:
+        for one in arguments.sequence(processors, "processors", "post-processors"):
             if not isinstance(one, PostProcessor):
                 raise TypeError(f"processors must be post-processors, and hold {type(one).__name__}")
         self.content = {"type": "Sequence", "processors": [one.content for one in processors]}

@@ -261,19 +261,22 @@ const cpbpe = {};
       const keeps = Boolean(this.carried.options.keep_space_after_special);
       const parts = [];
       let [segment, kept] = [[], 0];
-      const end = () => {
+      const made = (kept) => {
         cpbpe.call('decode', new Uint8Array(Uint32Array.from(segment).buffer), this.number, kept);
-        parts.push(bytes());
+        return bytes();
+      };
+      const end = () => {
+        parts.push(made(kept));
         segment = [];
       };
-      ids.forEach((id, at) => {
+      ids.forEach((id) => {
         const text = this.shown.get(id);
         if (text === undefined) {
           segment.push(id);
           return;
         }
+        const strips = keeps && this.hasPrefix && !this.trims && !this.isByteLevel && !parts.length && !made(1).length;
         end();
-        const strips = at === 0 && keeps && (this.hasPrefix || this.trims) && !this.isByteLevel;
         parts.push(encoder.encode(strips ? text.replace(/^ /, '') : text));
         kept = Number(keeps);
       });
@@ -305,7 +308,8 @@ const cpbpe = {};
         if (!this.added.has(id) && !this.flags.has(text)) continue;
         const name = this.#has(text, 'normalized') ? this.#normalized(text) : text;
         const isForTheCore = id < this.size && this.types[id] !== CONTROL && name === text;
-        if (!isForTheCore) this.shown.set(id, name === text ? text : name.replaceAll('▁', ' '));
+        const isSpaced = name !== text || this.carried.options.keep_space_after_special;
+        if (!isForTheCore) this.shown.set(id, isSpaced ? name.replaceAll('▁', ' ') : text);
       }
       this.texts = new Map([...this.special].map(([text, id]) => [id, text]));
       this.searches = {}; // what `split` has made of these

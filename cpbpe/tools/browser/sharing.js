@@ -4,7 +4,7 @@
 const COLUMNS = 4; // models side by side
 const LINKED = 2000; // characters; a longer text is not put into the link
 const KEY_DIGITS = 12; // of a fingerprint, which are hexadecimal, links have this many
-const BEHAVIOUR = 1; // as in cpbpe/tokenizer/identity.py
+const BEHAVIOUR = 2; // as in cpbpe/tokenizer/identity.py
 const PICTURED = 1000; // tokens
 
 // --- The link ------------------------------------------------------------------------------------------------------
