@@ -179,7 +179,7 @@ class DocumentEncoder:
     def _numbered(self, documents: Documents) -> Iterator[tuple[DocumentBlock, int]]:
         """Yield blocks, and how many documents precede each."""
         before = 0
-        self._ended = True
+        self._ended = True  # (whether the last line ends with a newline)
         for block in documents.blocks():
             if block.count:
                 yield block, before
@@ -395,7 +395,7 @@ class LineDecoder:
             yield before
 
     def _parts(self, files: Iterable[str], advanced: Callable[[int], object]) -> Iterator[_Part]:
-        self._ended = True
+        self._ended = True  # (whether the last line ends with a newline)
         for path in files:
             form = self._form or _FORMS_OF_FILES.get(suffix_of(path), "ids")
             first, name = 1, shown_path(path)

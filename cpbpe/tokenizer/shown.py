@@ -167,7 +167,7 @@ class Shown:
         return self.html()
 
     def html(self) -> str:
-        """A fragment of HTML that can be put in any page: without scripts, styles for others, or requests."""
+        """A fragment of HTML for any page: it has no scripts or requests, nor styles for other elements."""
         encoding = self.encoding
         text = _given_text(encoding)
         summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
@@ -212,7 +212,9 @@ class Shown:
 
     @kept
     def groups(self) -> list[Group]:
-        """The cells that are drawn: one for each token, and for each part of the text that has no token."""
+        """What is drawn: a cell for each token, and for each part of the text without one. Tokens that share
+        a character are in one group.
+        """
         # 1. The first tokens in the order of the text, even if `reverse` has reversed them.
         ends = [end for _, end in self.encoding.offsets]
         turned = any(following < end for end, following in pairwise(ends))
@@ -241,7 +243,10 @@ class Shown:
 
 
 def _cells(encoding: Drawable, numbers: Sequence[int], from_first: bool, to_end: bool) -> Iterator[Cell]:
-    """The cells of tokens in the order of the text."""
+    """The cells of tokens in the order of the text, and of text that was removed beside them.
+
+    `from_first`: text before the first of these tokens does not count. `to_end`: text after the last does.
+    """
     text = _given_text(encoding)
     offsets, ids = encoding.offsets, encoding.ids
     # Special tokens around the text have no part of it, so removed text is not counted from them.

@@ -117,8 +117,8 @@ def from_sentencepiece(options: Mapping[str, Any]) -> dict[str, Any]:
 def takes_a_corpus(function: F) -> F:
     """A decorator for a function with an argument `source` and options.
 
-    It takes sentencepiece's names for arguments, too. Others call the corpus files or data; without this
-    decorator, Python would only say that `source` is missing, and with it, the error explains that name.
+    It takes sentencepiece's names for arguments, too. And if a caller knows the corpus as `files` or `data`,
+    Python alone would only say that `source` is missing; with this decorator, the error explains that name.
     """
     before = function.__code__.co_varnames.index("source")  # how many arguments come before it
 
