@@ -20,8 +20,8 @@ pub const BATCH: usize = 256;
 /// The most words of a batch (some single bytes count as words), and what may be written after the last one.
 pub const MAX_WORDS: usize = BATCH + BLOCK + 1;
 
-/// Where in `Words::ids` the first byte of the batch is, after that of the byte before: 16 ids are one line of the
-/// processor's caches, so no write of a block's ids touches more lines than it must.
+/// The index in `Words::ids` of the id of the batch's first byte. (In front of it is only the id of the byte before. But
+/// 16 ids fill a line of the processor's caches, so no write of a block's ids touches more lines than it must.)
 pub const FIRST: usize = 16;
 
 /// The places of the words that end in a batch, and the singles between them. (Aligned, because otherwise it is chance
@@ -79,6 +79,7 @@ impl Words {
         let (begins, ends) = if BY_CHARACTER { (begins, ends) } else { (&self.begins, &self.ends) };
         self.ends[..self.count].iter().zip(&self.begins[1..]).enumerate().map(move |(i, (&end, &begin))| {
             let (from, to) = (u32::from(ends[i]), u32::from(begins[i + 1]));
+            // (`begins` has 1 more. After the last word, what is in it has no meaning, and is not used.)
             let singles = Singles(from | to.wrapping_sub(1).wrapping_sub(from) << 16);
             let begin_of_next = (self.first + usize::from(begin)).wrapping_sub(1);
             let (begin, singles) = std::mem::replace(&mut next, (begin_of_next, singles));
@@ -183,8 +184,8 @@ impl<'a> Cutter<'a> {
         Cutter { vocab, joinable, padded, length, base: 0, done: 0, cut: true, open: None, is_compact: true }
     }
 
-    /// Find the words of the next batch. False if there is none (the end of the text is a cut, and must be in one), or
-    /// if it contains U+2581, so the text is not compact.
+    /// Find the words of the next batch. False after the last one (the end of the text is a cut, too, and belongs to a
+    /// batch), or if it contains U+2581, so the text is not compact.
     #[inline(always)]
     pub fn next(&mut self, machine: impl Machine, words: &mut Words) -> bool {
         if self.base > self.length {
@@ -208,6 +209,7 @@ impl<'a> Cutter<'a> {
         // A character of several bytes is never a single here, nor is a byte that does not become exactly one id.
         let looked_up =
             |byte| self.joinable.singles.looked_up.as_ref().is_some_and(|looked_up| looked_up[usize::from(byte)] != 0);
+        // If no word is open, the last character before the batch may still be one (see the end of this function).
         let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
         if self.open.is_none() && self.base > 0 && (last >= 0x80 || looked_up(last)) {
             self.open = Some(character_before(self.padded, self.base));
@@ -264,6 +266,7 @@ impl<'a> Cutter<'a> {
         } else {
             self.open = None;
         }
+        // (Whether the last byte is a single depends on the first cut of the next batch.)
         words.singles_end = self.open.unwrap_or(if self.base > self.length { self.length } else { self.base - 1 });
         Some(())
     }
@@ -363,7 +366,7 @@ fn around_long_characters(
 
 const SPACE: u32 = character(utf8::SPACE);
 
-/// Whether an entry is that of U+2581, in a vocabulary for which text with U+2581 is not compact.
+/// Whether an entry (see `vocab/characters.rs`) is that of U+2581, if text with U+2581 is not compact.
 #[inline(always)]
 pub fn is_space(entry: u32) -> bool {
     entry & (ONE | UNKNOWN) == UNKNOWN
