@@ -71,7 +71,8 @@ class Tally:
 
 def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool = False) -> Ragged:
     """The ids of lines. The engine leaves out empty lines; here they are rows without ids."""
-    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, (None, None, reverse))
+    ends = (None, None, reverse)  # no bos, no eos
+    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, ends)
     if not len(empty):
         return Ragged(ids, offsets)
     lengths = np.zeros(len(offsets) + len(empty), np.int64)
