@@ -20,8 +20,8 @@ pub const BATCH: usize = 256;
 /// The most words of a batch (some single bytes count as words), and what may be written after the last one.
 pub const MAX_WORDS: usize = BATCH + BLOCK + 1;
 
-/// The index in `Words::ids` of the id of the batch's first byte. (In front of it is only the id of the byte before. But
-/// 16 ids fill a line of the processor's caches, so no write of a block's ids touches more lines than it must.)
+/// The index in `Words::ids` of the id of the batch's first byte. (In front is only the id of the byte before. But 16 ids
+/// fill a line of the processor's caches, so no write of a block's ids touches more lines than it must.)
 pub const FIRST: usize = 16;
 
 /// The places of the words that end in a batch, and the singles between them. (Aligned, because otherwise it is chance

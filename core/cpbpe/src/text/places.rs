@@ -85,7 +85,7 @@ impl Fold {
 struct Start<'a>(&'a [u8]);
 
 impl Places {
-    /// The places for a normalizer with these rules and user-defined pieces. `squeeze`: it leaves one of several spaces.
+    /// The places for a normalizer with these rules and user-defined pieces. `squeeze`: one of several spaces stays.
     pub fn new(rules: Option<&Charsmap>, keys: Option<&Keys>, squeeze: bool) -> Places {
         let mut places = Places { nodes_left: MAX_NODES, ..Places::with(0, 0) };
         places.add_first(Start(utf8::SPACE)); // it is written differently in compact text

@@ -57,8 +57,8 @@ pub fn last_frequency(words: &WordsRef, by_count: &[u32], merges: usize) -> u64 
     by_count.get(merges / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5)
 }
 
-/// Lay out the words as text in `parts` parts. `write` is given a word and its place, and appends its symbols, which are
-/// numbers from 1 to `symbols`.
+/// Lay out the words as text in `parts` parts. `write` is given a word and its place, and appends its symbols: numbers
+/// from 1 to `symbols`.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
