@@ -385,10 +385,11 @@ class Edit:
     ) -> Edit:
         """Add the pieces of another model below all that there are, in its order.
 
-        Each gets the merges that it needs, made of this model's tokens. `only` chooses among the pieces:
-        those that have a character without a piece in this model ("new_characters"), those that have a
-        character of a script ("Han", "Devanagari"), or those for which a function returns true. The pieces
-        that are made on the way are of the same kind, so a text without such characters keeps its tokens.
+        Each gets the merges that it needs, made of this model's tokens. One that is UNUSED here becomes a
+        token. `only` chooses among the pieces: those that have a character without a piece in this model
+        ("new_characters"), those that have a character of a script ("Han", "Devanagari"), or those for which
+        a function returns true. The pieces that are made on the way are of the same kind, so a text without
+        such characters keeps its tokens.
 
         >>> import cpbpe
         >>> other = cpbpe.train(["机器学习 and machine learning"] * 9, vocab_size=290).tokenizer

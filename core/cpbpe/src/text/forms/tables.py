@@ -90,7 +90,7 @@ def _written(
             "//! Written by `tables.py`. Do not edit.",
             "#![cfg_attr(rustfmt, rustfmt::skip)]",
             "",
-            "/// For each block of 64 characters, its index in `CHANGES` and `BLOCKS`. Equal blocks share one.",
+            "/// The index of each block of 64 characters in `CHANGES` and `BLOCKS`. Equal blocks share one.",
             _array("INDEX", "u8", len(index), map(str, index)),
             "/// For each form and block, a bit for each character that may change.",
             _array("CHANGES", f"[u64; {len(blocks)}]", len(FORMS), map(_list, masks)),

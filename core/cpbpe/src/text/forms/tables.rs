@@ -1,7 +1,7 @@
 //! Written by `tables.py`. Do not edit.
 #![cfg_attr(rustfmt, rustfmt::skip)]
 
-/// For each block of 64 characters, its index in `CHANGES` and `BLOCKS`. Equal blocks share one.
+/// The index of each block of 64 characters in `CHANGES` and `BLOCKS`. Equal blocks share one.
 pub static INDEX: [u8; 3072] = [
 0, 0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 0, 0, 18, 19, 20, 21, 0, 22, 23, 24, 0, 25, 26, 27,
 0, 28, 29, 30, 31, 32, 33, 34, 35, 36, 31, 37, 38, 39, 0, 40, 35, 41, 42, 43, 0, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53,
