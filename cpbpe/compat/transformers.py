@@ -116,19 +116,21 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         *,
         tokenizer_file: str | os.PathLike[str] | None = None,
         add_bos_token: bool | None = None,
-        add_eos_token: bool = False,
+        add_eos_token: bool | None = None,
         legacy: bool | None = None,
         add_prefix_space: bool | None = None,
         **kwargs: Any,
     ):
-        as_file = vocab_file is None and tokenizer_file is not None
+        from_json = vocab_file is None and tokenizer_file is not None
         if vocab_file is None and tokenizer_file is not None:
             vocab_file = Tokenizer(tokenizer_file)
-            if add_bos_token is None:  # this file says it, and a model does not
-                add_bos_token = vocab_file.file_options.get("add_bos", False)
-                add_eos_token = add_eos_token or vocab_file.file_options.get("add_eos", False)
+            said = vocab_file.file_options  # (a model says nothing about these)
+            if add_bos_token is None:
+                add_bos_token = said.get("add_bos", False)
+            if add_eos_token is None:
+                add_eos_token = said.get("add_eos", False)
             if legacy is None:
-                legacy = vocab_file.file_options.get("prefix_after_special", True)
+                legacy = said.get("prefix_after_special", True)
         if vocab_file is None:
             raise ValueError(
                 f"{type(self).__name__} needs the file of a SentencePiece model as vocab_file; in the folder "
@@ -147,9 +149,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 "give the tokenizer without them, and add_bos_token, add_eos_token, legacy, add_prefix_space"
             )
         self.cpbpe = model
-        self._cut_later = by_metaspace(model.facts.spec.normalizer)
+        self._has_metaspace = by_metaspace(model.facts.spec.normalizer)
         self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
-        self.add_eos_token = add_eos_token
+        self.add_eos_token = bool(add_eos_token)
         self.legacy = legacy is not False
         self.add_prefix_space = add_prefix_space
 
@@ -157,18 +159,20 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             id = getattr(model, f"{name}_id")
             kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
         kwargs.setdefault("clean_up_tokenization_spaces", False)
-        self._as_file = as_file
+        self._from_json = from_json  # then the rules of fast tokenizers hold, not those of slow ones
         special = model.facts.special
-        ids = {**(special.ids if as_file else special.added), **special.plain}
+        # (As in transformers: a tokenizer.json lists its CONTROL pieces as added tokens, a model does not.)
+        ids = {**(special.ids if from_json else special.added), **special.plain}
         added = {id: _added_token(text, special.flags.get(text, ())) for text, id in ids.items()}
         kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
         super().__init__(
             add_bos_token=self.add_bos_token,
-            add_eos_token=add_eos_token,
+            add_eos_token=self.add_eos_token,
             legacy=self.legacy,
             add_prefix_space=add_prefix_space,
             **kwargs,
         )
+        # (Given as `added_tokens_decoder` alone, they would not be among `all_special_tokens`.)
         self._add_tokens([token for token in added.values() if token.special], special_tokens=True)
 
     # --- The vocabulary ---------------------------------------------------------------------------
@@ -239,13 +243,14 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
         if type(text) is _Known and (text_pair is None or type(text_pair) is _Known):  # a row of a batch
-            if kwargs.get("sanitize_control_tokens"):  # the text has marks for transformers
+            if kwargs.get("sanitize_control_tokens"):  # transformers reads marks in the text
                 return super()._encode_plus(text, text_pair, *args, **kwargs)
             return self._row(text.ids, None if text_pair is None else text_pair.ids, **kwargs)
         _check_options(kwargs)
         if isinstance(text, (list, tuple)) and not text and not _BATCHES_APART:
             return self._empty_batch(kwargs)
-        depth = 2 if kwargs.get("is_split_into_words") else 0 if _BATCHES_APART else 2
+        # (Lists that come here are split into words, or, from version 5 on, batches.)
+        depth = 0 if _BATCHES_APART and not kwargs.get("is_split_into_words") else 2
         with_spans = kwargs.pop(_SPANS, False)
         known, text_pair = self._encoded([text, text_pair], depth + 1, kwargs)
         batch = super()._encode_plus(known, text_pair, *args, **kwargs)
@@ -304,7 +309,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return super().apply_chat_template(conversation, *args, **kwargs)
 
     def _with_spans(self, batch: BatchEncoding, texts: str | list[str], options: dict[str, Any]) -> Any:
-        """The same batch, which can also say where in the texts its tokens are."""
+        """The same batch, which can also say where in the texts its tokens are. (Nothing is around them.)"""
         encoder = self._encoder(bool(options.get("split_special_tokens", self.split_special_tokens)))
         single = isinstance(texts, str)
         rows: list[str] = [texts] if isinstance(texts, str) else texts
@@ -313,7 +318,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         for number, text in enumerate(rows):
             flat = single and not options.get("return_tensors")
             size = len(batch["input_ids"] if flat else batch["input_ids"][number])
-            offsets = _widened(encoder.align(text, True)[2])
+            *_, offsets = encoder.align(text, chars=True)
+            offsets = _widened(offsets)
             kept = min(len(offsets), size)
             if masks is not None:  # it says which tokens are not padding
                 kept = int(sum(masks if flat else masks[number]))
@@ -338,7 +344,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         encoder = self._encoder(bool(split))
         if not self.cpbpe.facts.is_byte_level:
             return encoder.encode_pieces(text)
-        ids, pieces, _ = encoder.align(text, False)
+        ids, pieces, _ = encoder.align(text, chars=False)
         names, size = self._names, self.vocab_size
         return [names(id) if id < size else piece for id, piece in zip(ids, pieces, strict=True)]
 
@@ -359,7 +365,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if split_special_tokens not in finders:
             tokens = list(self._added_tokens_decoder.items())
             if split_special_tokens:  # with a tokenizer.json, tokens that are not special are still found
-                tokens = [(id, token) for id, token in tokens if self._as_file and not token.special]
+                tokens = [(id, token) for id, token in tokens if self._from_json and not token.special]
             ids = {token.content: id for id, token in tokens}
             flags = {token.content: self._flags(token) for _, token in tokens}
             finders[split_special_tokens] = SpecialFinder(engine, ids, flags) if ids else None
@@ -377,12 +383,13 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def _flags(self, token: AddedToken) -> set[str]:
         """The flags of an added token, as `Carried.tokens` has them.
 
-        `normalized` has a meaning only in transformers' classes that are built on a tokenizer.json.
+        `normalized` has a meaning only in transformers' classes that are built on a tokenizer.json. Where
+        Metaspace writes spaces as ▁, that comes after the search, so such tokens are only "late".
         """
         flags = {name for name in ("lstrip", "rstrip", "single_word") if getattr(token, name)}
-        if self._as_file and token.normalized:
+        if self._from_json and token.normalized:
             known = {"late", "normalized"}.intersection(self.cpbpe.facts.special.flags.get(token.content, ()))
-            flags |= known or {"late" if self._cut_later else "normalized"}
+            flags |= known or {"late" if self._has_metaspace else "normalized"}
         return flags
 
     # --- From ids to text -------------------------------------------------------------------------
@@ -400,7 +407,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            strips = self._as_file and self.cpbpe.facts.strips_tokens and first is not later
+            strips = self._from_json and self.cpbpe.facts.strips_tokens and first is not later
             decoder = SpecialDecoder(first, later, shown, hidden, strips)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
@@ -411,8 +418,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         cleans_up = clean_up_tokenization_spaces
         if cleans_up is None:
             cleans_up = self.clean_up_tokenization_spaces
-        if clean_up_tokenization_spaces is None or self._as_file:
-            # Version 5 ignores this option for BPE models, for which it was not meant.
+        if clean_up_tokenization_spaces is None or self._from_json:
+            # Version 5 ignores the setting for BPE models, for which it was not meant. Its fast tokenizers
+            # ignore the argument, too.
             cleans_up = cleans_up and getattr(self, _CLEANS_UP, True)
         return str(self.clean_up_tokenization(text)) if cleans_up else text
 
@@ -423,7 +431,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # they decode to their own text
         # The decoder of a tokenizer.json makes spaces of the marks in tokens, too.
-        mark = "▁" if self._as_file and not self.cpbpe.facts.is_byte_level else " "
+        mark = "▁" if self._from_json and not self.cpbpe.facts.is_byte_level else " "
         return {
             id: names.get(text, text.replace(mark, " "))
             for id, text in texts.items()
@@ -438,7 +446,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _special_ids(self) -> list[int]:
         """The ids that decoding can leave out: those that a tokenizer.json marks special, and bos, pad ..."""
-        if not self._as_file:
+        if not self._from_json:
             return list(self.all_special_ids)
         said, names = self.cpbpe.facts.special, self._renamed
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
@@ -468,7 +476,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         keeps_space = self._engine().variant(keep_space=True)
         first = keeps_space if self.add_prefix_space is False else self._engine()
         # A tokenizer.json has one decoder for all tokens of a text, special ones included.
-        return first, first if self.legacy and not self._as_file else keeps_space
+        return first, first if self.legacy and not self._from_json else keeps_space
 
     # --- Tokens around a text ---------------------------------------------------------------------
 
@@ -622,7 +630,9 @@ class _Spans:
 
 
 def _widened(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same spans, but every byte of a character has the whole of it, as in tokenizers."""
+    """The same spans, but every token that is a part of a character has the span of all of it, as in
+    tokenizers. (Before, only the last of these tokens has it, and the others have none.)
+    """
     made: list[tuple[int, int]] = []
     after = (0, 0)
     for begin, end in reversed(list(spans)):

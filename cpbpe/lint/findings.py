@@ -65,7 +65,7 @@ CODES = {
     ),
     "crowded": Kind(
         "warning",
-        "# begin|begins like 64 shorter user-defined pieces, of which one is found instead",
+        "# begin|begins with 64 shorter user-defined pieces, of which one is found instead",
         "sentencepiece looks at only 64 user-defined pieces that begin alike: use fewer of them",
     ),
     "normalized-away": Kind(

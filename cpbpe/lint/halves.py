@@ -49,7 +49,7 @@ def completions(data: bytes) -> Iterator[str]:
 
 def parted(data: bytes) -> tuple[str, str, str] | None:
     r"""Some bytes in three parts: the characters that may end with the first bytes, the whole characters in
-    the middle, and the characters that may begin with the last bytes. None if all bytes lie inside one
+    the middle, and the characters that may begin with the last bytes. None if all bytes continue one
     character, or no UTF-8 has them.
 
     >>> before, middle, after = parted(b"ab\xc3")

@@ -130,8 +130,9 @@ _MOST_SOURCES = 64
 """This many sources of a piece are tried, if nothing simpler yields it."""
 _MOST_COMPLETIONS = 200
 """This many completions of each piece that is not UTF-8 are tried."""
-# Code points: candidates for the separator, and characters by their length in UTF-8, to search for bytes.
 _SEPARATORS = (*range(0x10FFFD, 0x10F000, -1), *range(0xF0000, 0xF1000), *range(0xE000, 0xF8FF))
+"""Candidates for the separator: code points for private use."""
+# Code points of three and of four bytes; and some of all lengths, which are searched for bytes first.
 _BASIC = (*range(0x800, 0xD800), *range(0xE000, 0x10000))
 _HIGH = range(0x10000, 0x110000)
 _FIRST = (*range(0x800), *_BASIC[::97], *_HIGH[::4099])
@@ -195,8 +196,8 @@ class Characters(Witnesses):
                         depth[inner] = max(depth[inner], depth[id] + 1)
         return frozenset(id for id, below in depth.items() if below > MAX_SPLIT_DEPTH)
 
-    def _is_made(self, id: int) -> bool:
-        """Whether merging its own text makes the piece. For one that is not UTF-8, that is open: True."""
+    def _may_be_output(self, id: int) -> bool:
+        """Whether merging its text makes the piece, and leaves it. For one that is not UTF-8: True."""
         if self._types[id] == PieceType.UNUSED:
             return id in self._deep
         return id in self._merged or not self._is_whole(id)
@@ -208,13 +209,13 @@ class Characters(Witnesses):
     # --- Texts to try -------------------------------------------------------------------------------
 
     def _without_prefix(self, id: int) -> str | None:
-        """A piece without the space that a dummy prefix adds; None if it has none, or is nothing else."""
+        """A piece without the space that a dummy prefix adds; None if it has none, or nothing else."""
         text, rules = self._plain(id), self._spec.normalizer
         at_end = rules.suffix
         if not (rules.add_dummy_prefix and rules.escape_whitespaces):
             return None
-        has_space = text.endswith(" ") if at_end else text.startswith(" ")
-        return (text[:-1] if at_end else text[1:]) or None if has_space else None
+        bare = text.removesuffix(" ") if at_end else text.removeprefix(" ")
+        return bare if bare not in ("", text) else None
 
     @kept
     def _sides(self) -> list[tuple[str, str]]:
@@ -241,7 +242,7 @@ class Characters(Witnesses):
         reasons: dict[int, Reason] = {}
         # 1. The pieces that do not merge into themselves, or are taken apart again.
         of_text = [id for id, kind in enumerate(self._types) if kind in _TEXT_TYPES]
-        reasons.update((id, self._why(id)) for id in of_text if not self._is_made(id))
+        reasons.update((id, self._why(id)) for id in of_text if not self._may_be_output(id))
         # 2. A text for each of the others.
         wanted = [id for id in of_text if id not in reasons]
         whole = list(filter(self._is_whole, wanted))
@@ -266,7 +267,7 @@ class Characters(Witnesses):
             return _text(self._unknown(id))
         if kind == PieceType.BYTE:
             return _text(self._bytes.get(id))
-        if kind == PieceType.CONTROL or not self._is_made(id):
+        if kind == PieceType.CONTROL or not self._may_be_output(id):
             return None
         if not self._is_whole(id):
             return _text(self._search_harder(id))
@@ -281,7 +282,7 @@ class Characters(Witnesses):
             if bare:
                 tries += [character + bare, bare + character]
             elif plain == " ":
-                tries.append(character)
+                tries.append(character)  # (the piece may be the dummy prefix before it)
         found = self._first(id, sorted(filter(None, tries), key=len))
         # 3. More.
         if found is None:
@@ -289,7 +290,7 @@ class Characters(Witnesses):
         return found if found is not None else _text(self._search_harder(id))
 
     def _why(self, id: int) -> Reason:
-        """Why merging never makes a piece for which `_is_made` is False."""
+        """Why a piece for which `_may_be_output` is False never is."""
         text, kind = self._texts[id], self._types[id]
         if self._spec.ids.get(text) != id:
             return Reason("hidden-nul", "sentencepiece never finds the piece that is one NUL character")
@@ -298,7 +299,7 @@ class Characters(Witnesses):
         if kind == PieceType.UNUSED:
             return Reason("unused", "its type is UNUSED: it is taken apart again in the end")
         if kind == PieceType.USER_DEFINED:
-            return Reason("crowded", "64 shorter user-defined pieces begin like it, and one of them is found")
+            return Reason("crowded", "it begins with 64 shorter user-defined pieces, of which one is found")
         for symbol in self._merging.symbols(text):
             if symbol.is_user_defined:
                 inside = text_of(text[symbol.begin : symbol.end])
@@ -328,6 +329,7 @@ class Characters(Witnesses):
             sources = list(islice(self._sources.of(wanted), _MOST_SOURCES))
         except Undecided as reason:
             return Reason("no-witness", f"no text was found, and it is not decided: {reason}", False)
+        # (Some sources must come after a space.)
         sides = ((source, " " if spaced else "") for source, spaced in sources)
         tries = (
             left + source + right
@@ -347,8 +349,8 @@ class Characters(Witnesses):
         if self._spec.normalizer.escape_whitespaces and b" " in text:
             return "it has a space, but spaces are written as ▁ before pieces are looked for"
         if normal != text:
-            return f"the normalizer makes {quoted(text_of(normal))} of it, and makes it of no text"
-        return "the normalizer makes it of no text"
+            return f"the normalizer rewrites it to {quoted(text_of(normal))}, and never produces it"
+        return "the normalizer never produces it"
 
     def _search_not_utf8(self, id: int) -> str | Reason:
         """The same for a piece that is not UTF-8. It is made only if the model takes characters apart."""
@@ -444,9 +446,9 @@ _SIDES, _RARE_SIDES = (
     sorted(product(left, right), key=lambda pair: len("".join(pair)))
     for left, right in ((_LEFT, _RIGHT), (_RARE_LEFT, _RARE_RIGHT))
 )
-_STEPS = (8, 120, 5000)
-"""How many completions of a piece are tried if it is not whole characters. The second and third number are
-for pieces that have no text by then."""
+_STEPS = ((0, 8, ("",)), (0, 120, ("", " ", "a")), (120, 5000, ("", " ", "a")))
+"""Which completions of a piece are tried if it is not whole characters, and after what. Each step is for
+pieces that have no text by then."""
 
 
 class Bytes(Witnesses):
@@ -486,18 +488,16 @@ class Bytes(Witnesses):
 
     def _complete(self, ids: list[int], texts: dict[int, str]) -> None:
         """Find texts for pieces that are not whole characters."""
-        before = 0
-        for step in _STEPS:
+        for first, end, sides in _STEPS:
             self._record(
                 (
                     (id, side + text)
                     for id in _remaining(ids, texts)
-                    for text in islice(completions(self._texts[id]), before, step)
-                    for side in (("",) if not before else ("", " ", "a"))
+                    for text in islice(completions(self._texts[id]), first, end)
+                    for side in sides
                 ),
                 texts,
             )
-            before = step
         # The rest of the character may also begin another piece.
         for id in _remaining(ids, texts):
             data = self._texts[id]
@@ -509,7 +509,7 @@ class Bytes(Witnesses):
 
         The follower is in the same chunk, because a pattern cuts only between characters. If both pieces are
         left in the end, nothing has merged across their borders, so their text alone also ends as these two.
-        And the chunk must be able to have the character that is split between them.
+        And some chunk must be able to contain the character that is split between them.
         """
         found: list[bytes] = []
         for byte in range(0x80, 0xC0) if open_bytes(text) else ():
@@ -528,7 +528,7 @@ class Bytes(Witnesses):
         )
 
     def _chunk_may_hold(self, text: bytes) -> bool:
-        """Whether a chunk may contain these bytes; False if all of them lie inside one character."""
+        """Whether a chunk may contain these bytes; False if all of them continue a character."""
         return parted(text) is not None and self._why_not_in_a_chunk(text) is None
 
     def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:

@@ -71,7 +71,8 @@ class Tally:
 
 def ids_of_lines(tokenizer: Tokenizer, lines: bytes, threads: int, reverse: bool = False) -> Ragged:
     """The ids of lines. The engine leaves out empty lines; here they are rows without ids."""
-    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, (None, None, reverse))
+    ends = (None, None, reverse)  # no bos, no eos
+    ids, offsets, empty = tokenizer.facts.engine.encode_lines(lines, threads, ends)
     if not len(empty):
         return Ragged(ids, offsets)
     lengths = np.zeros(len(offsets) + len(empty), np.int64)
@@ -179,7 +180,7 @@ class DocumentEncoder:
     def _numbered(self, documents: Documents) -> Iterator[tuple[DocumentBlock, int]]:
         """Yield blocks, and how many documents precede each."""
         before = 0
-        self._ended = True
+        self._ended = True  # (whether the last line ends with a newline)
         for block in documents.blocks():
             if block.count:
                 yield block, before
@@ -395,7 +396,7 @@ class LineDecoder:
             yield before
 
     def _parts(self, files: Iterable[str], advanced: Callable[[int], object]) -> Iterator[_Part]:
-        self._ended = True
+        self._ended = True  # (whether the last line ends with a newline)
         for path in files:
             form = self._form or _FORMS_OF_FILES.get(suffix_of(path), "ids")
             first, name = 1, shown_path(path)

@@ -180,7 +180,7 @@ class WordCounter:
         raise NotImplementedError
 
     def prepare(self, sentences: Sequence[bytes]) -> list[bytes | None]:
-        """The sentences normalized, with BOUNDARY for every symbol; None for one that is skipped.
+        """The sentences normalized, with BOUNDARY for every special symbol; None for one that is skipped.
 
         This is for a pretokenizer that is a Python function (not for byte-level models). The function cuts
         these sentences, and the parts, joined by BOUNDARY, go to `add_prepared`. Tallies count a sentence in
@@ -246,7 +246,7 @@ class ReferenceCounter(WordCounter):
     def __init__(self, spec: CountSpec):
         super().__init__()
         self.spec = spec
-        # Training does not protect symbols from normalization: they are looked for in the normalized text.
+        # Training does not protect special symbols from normalization: it looks for them in normalized text.
         self._normalizer = Normalizer(
             NormalizerSpec(
                 charsmap=spec.charsmap,
@@ -262,12 +262,13 @@ class ReferenceCounter(WordCounter):
 
     def add_block(self, data: bytes, threads: int = 1) -> None:
         if self.spec.keep_newlines:
+            # (All newlines in a row end one line, so that a piece can hold several.)
             self.add(re.findall(rb"[^\n]*\n+|[^\n]+", data))
         elif data:
             self.add(data.removesuffix(b"\n").split(b"\n"))
 
     def _prepare(self, sentence: bytes) -> bytes | None:
-        """Normalize, and replace symbols by BOUNDARY; or record why the sentence is skipped."""
+        """Normalize, and replace special symbols by BOUNDARY; or record why the sentence is skipped."""
         number = self._sentences
         self._sentences += 1
         self._bytes += len(sentence)
@@ -544,6 +545,7 @@ def learn(words: Words, spec: LearnSpec, progress: Progress | None = None) -> Le
     left_out = [c for c in ranked if c not in accepted and c not in (BND, NUL)]
     pieces = [c for c in ranked if c in accepted]
     ids = {piece: id for id, piece in enumerate(pieces)}
+    # (With auto_character_coverage, characters compete with all these merges later: see `families.choose`.)
     limit = spec.vocab_size - spec.meta_pieces - (0 if spec.auto_character_coverage else len(accepted))
     symbols: list[tuple[Sequence[int], int]]
     if spec.begun is None:

@@ -31,6 +31,7 @@ PATTERNS = MappingProxyType(
     {
         "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
         "cl100k": (
+            # (`_NOT_LETTERS` ends with ?, which the + after it makes possessive.)
             rf"'(?i:[sdmt]|ll|ve|re)|{_NOT_LETTERS}+\p{{L}}++|\p{{N}}{{1,3}}+| ?[^\s\p{{L}}\p{{N}}]++[\r\n]*+"
             r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
         ),

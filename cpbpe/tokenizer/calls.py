@@ -77,7 +77,7 @@ def encode_parts(facts: ModelFacts, plan: EncodePlan, parts: Iterable[Part]) -> 
     encoder = plan.encoder
     if not isinstance(encoder, SpecialEncoder):
         encoder = SpecialEncoder(encoder, plan.later(encoder), None)
-    return plan.finish(encoder.encode_parts(checked, facts.special.shown, plan.dropout))
+    return plan.finish(encoder.encode_parts(checked, facts.special.all_texts, plan.dropout))
 
 
 def encode_pieces(facts: ModelFacts, plan: EncodePlan, text: Text) -> list[str]:

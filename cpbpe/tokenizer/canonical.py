@@ -64,7 +64,7 @@ def _parts(facts: ModelFacts, plan: EncodePlan, ids: list[int]) -> Iterator[byte
         if is_special:
             for id in run:
                 yield id
-                later = id in facts.special.shown
+                later = id in facts.special.all_texts
             continue
         engine = facts.engine.variant(keep_space=not has_prefix(facts, plan, later))
         text = engine.decode_bytes(list(run))
@@ -123,7 +123,7 @@ class CanonicalStream:
         if number in self._facts.tokens:
             if not self.is_complete:
                 raise self._wrong(number)
-            self._later = number in self._facts.special.shown
+            self._later = number in self._facts.special.all_texts
             self._hypotheses = self._start()
         else:
             after = self._sequences.after(self._hypotheses, number)

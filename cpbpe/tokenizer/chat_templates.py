@@ -6,12 +6,12 @@ a template is changed here in two ways:
 
 - Every body of a loop, of a condition and of a macro asks what time it is.
 - What makes long texts of short ones (`+`, `~`, `*`, `**`, `%`, `format`, `join`, `replace`, `tojson`,
-  `indent`) first asks how long the result will be. So does what makes a text of a list: a few lists, each of
-  which is twice in the next, are a text of any length. Methods and filters that make texts of any width are
-  not there.
+  `indent`) first asks how long the result will be. So does what turns a list into text: if each of a few
+  lists holds the one before it twice, that text can have any length. Methods and filters that make texts of
+  any width are not there.
 
-A template that writes *marks* writes texts that know where each of their characters came from
-(`marked_text`). For that, the constants in its code are made such texts, too.
+For *marks*, a template is compiled once more, so that its texts know where each of their characters came from
+(`marked_text`). The constants in its code are made such texts, too.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ SECONDS = 10.0
 MOST = 1 << 20
 """A template may write this many characters, plus `TIMES` times the number that it is given."""
 TIMES = 16
+"""See `MOST`."""
 ALL_TIMES = 64
-"""All texts that it joins on the way may have this many times as many."""
+"""All texts that it makes on the way may together have this many times as many characters."""
 
 _FILTERS = (
     "abs attr count d default dictsort first float groupby int items last length list map max min reject",
@@ -60,7 +61,7 @@ _FILTERS = (
 )
 """The filters of jinja2 that are there. Others make texts or lists of any length, or are random."""
 _TEXT_FILTERS = "capitalize e escape forceescape lower safe string trim upper wordcount"
-"""Those that make a text of what they are given first. For this, they get it as a text."""
+"""Those that first turn their value into a text. Here this is done before, within the limits."""
 _WIDE = frozenset(
     ["center", "encode", "escape", "expandtabs", "ljust", "rjust", "to_bytes", "translate", "zfill"]
 )
@@ -68,7 +69,7 @@ _WIDE = frozenset(
 _GROUPS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
 """What shows all that it holds when it is written. (Dictionaries do, too.)"""
 _WIDTH = 1000
-"""Widths in formats are less than this. It is also more than the longest number without one has."""
+"""Widths in formats are below this, and so is the length of any number that is written without a width."""
 _WIDE_PERCENT = re.compile(r"%(?:\([^()]*\))?[#0\- +_^]*(?:[0-9]*\.)?(?:\*|[0-9]{4})|%\([^()]*\(")
 """A width of four digits, or one that is given beside the format, or a name that could hide it."""
 _WIDE_BRACES = re.compile(r"\d{4}|\{")
@@ -86,7 +87,7 @@ class ChatTemplate:
     """
 
     def __init__(self, source: str):
-        version = tuple(int(number) for number in jinja2.__version__.split(".")[:3])
+        version = tuple(map(int, re.findall("[0-9]+", jinja2.__version__)[:3]))  # (it may end with "rc1")
         if version < _OLDEST:
             raise missing(f"{_NEED}, and this is {jinja2.__version__}", _PACKAGE)
         try:
@@ -215,7 +216,7 @@ def _texts_in(value: Any, most: float) -> tuple[list[str], int]:
         elif isinstance(one, _GROUPS):
             rest += one
         elif one is not None and not isinstance(one, (bool, int, float)):
-            texts.append("?")  # (it may have any texts, whose origin is not known, as of this one)
+            texts.append("?")  # (what it writes is not known: some text of unknown origin)
             size += 99
     return texts, size
 
@@ -313,8 +314,7 @@ def _text_filter(name: str) -> Callable[..., Any]:
     def filtered(environment: _Environment, value: object, *args: Any, **kwargs: Any) -> Any:
         text = value if isinstance(value, str) else environment.text_of(value)
         made = FILTERS[name](text, *args, **kwargs)
-        if _size(made) > len(text):
-            _RENDERING.get().check(len(made))
+        _RENDERING.get().check(_size(made))
         return made
 
     return filtered
@@ -412,7 +412,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return text
 
     def is_between_strings(self, text: str) -> bool:
-        """Whether it is the template's own, and has nothing that is taken for a string of JSON."""
+        """Whether `marked_json` can tell this indent or separator from the strings of a value."""
         return True
 
     # --- Limits -----------------------------------------------------------------------------------
@@ -420,6 +420,16 @@ class _Environment(ImmutableSandboxedEnvironment):
     def tick(self) -> None:
         """Refuse to go on if the time is over."""
         _RENDERING.get().tick()
+
+    def call_filter(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply a filter to one of many values, as `map` does."""
+        self.tick()
+        return super().call_filter(*args, **kwargs)
+
+    def call_test(self, *args: Any, **kwargs: Any) -> Any:
+        """Apply a test to one of many values, as `select` does."""
+        self.tick()
+        return super().call_test(*args, **kwargs)
 
     def finalized(self, value: Any) -> Any:
         """A value that is about to be written."""
@@ -458,13 +468,13 @@ class _Environment(ImmutableSandboxedEnvironment):
             args = ([*args[0]],)
             _RENDERING.get().check(sum(map(len, args[0])) + len(owner) * len(args[0]))
         elif name == "index":
-            _RENDERING.get().texts_in(args)  # (if there is no such thing, the error says which)
+            _RENDERING.get().texts_in(args)  # (an error of `list.index` shows what was looked for)
         return super().call(context, obj, *args, **kwargs)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """An item."""
         if not isinstance(argument, (str, int)):
-            _RENDERING.get().texts_in(argument)  # (as in `call`)
+            _RENDERING.get().texts_in(argument)  # (as for `index`: a KeyError shows the key)
         return super().getitem(obj, argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -545,7 +555,7 @@ class _MarkingEnvironment(_Environment):
 
     def __init__(self) -> None:
         super().__init__()
-        # (A text that is safe is not escaped when others are. Without HTML, this makes no difference to it.)
+        # (`safe` keeps a text from being escaped. Nothing is escaped here, so it only has to make a text.)
         self.filters["safe"] = self.filters["string"]
 
     def made(self, text: str, sources: Iterable[str]) -> str:
@@ -557,7 +567,7 @@ class _MarkingEnvironment(_Environment):
         return marked_json(text, value, sort_keys)
 
     def is_between_strings(self, text: str) -> bool:
-        """Whether it is the template's own, and has nothing that is taken for a string of JSON."""
+        """Whether `marked_json` can tell this indent or separator from the strings of a value."""
         return '"' not in text and all(run.origin.kind == "written" for run in runs_of(text))
 
     def finalized(self, value: Any) -> Any:
@@ -567,7 +577,7 @@ class _MarkingEnvironment(_Environment):
         return super().finalized(value)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Whether a template may have an attribute. (Marked texts have none but those of others.)"""
+        """Whether a template may have an attribute. (Marked texts have those of `str`.)"""
         return (not isinstance(obj, Marked) or hasattr(str, attr)) and super().is_safe_attribute(
             obj, attr, value
         )

@@ -54,7 +54,7 @@ class WholeText:
         """A copy. (`at` is for errors, which name a place: see `StreamEncoder.resumed`.)"""
         return self.copy()
 
-    def goes_on_as(self, other: object) -> bool:
+    def is_equivalent_to(self, other: object) -> bool:
         """Whether both return the same ids for all text that may come."""
         return False
 
@@ -207,7 +207,7 @@ class Document:
         # 3. The parts after it, up to one that is encoded as before.
         for number in range(at + 1, len(self._parts)):
             old = self._parts[number]
-            if writer.is_large_enough() and writer.stream.goes_on_as(old.before):
+            if writer.is_large_enough() and writer.stream.is_equivalent_to(old.before):
                 writer.keep(self._parts[number:], self._after)
                 break
             writer.write(old.text)

@@ -20,6 +20,7 @@ from cpbpe.tokenizer.special_tokens import SpecialTokens, special_ids
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine
     from cpbpe.lint.reach import Witnesses
+    from cpbpe.lint.sources import Sources
     from cpbpe.model.spec import Carried, ModelSpec, Settings
     from cpbpe.tokenizer.sequences import Sequences
     from cpbpe.tokenizer.stream_normalizer import Shape
@@ -278,9 +279,16 @@ class ModelFacts:
         return witnesses_of(self.spec, self.engine, make_engine)
 
     @kept
+    def sources(self) -> Sources:
+        """Finds the texts that the normalizer turns into given ones."""
+        with importing:
+            from cpbpe.lint.sources import Sources
+        return Sources(self.full_spec)
+
+    @kept
     def tokens(self) -> frozenset[int]:
         """The ids that are not of text: CONTROL pieces and added tokens, and pieces that work like these."""
-        return frozenset([*self.special.shown, *self.of_type(PieceType.CONTROL)])
+        return frozenset([*self.special.all_texts, *self.of_type(PieceType.CONTROL)])
 
     @kept
     def sequences(self) -> Sequences:

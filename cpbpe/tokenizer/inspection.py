@@ -131,7 +131,7 @@ class Inspection(Drawn):
     file_options: Mapping[str, bool] = field(default_factory=dict)
     """The options of encoding that the file asks for."""
     token_roles: Mapping[str, str] = field(default_factory=dict)
-    """Which token has which part, as far as the file says more than the model."""
+    """The roles of tokens that the file names and the model does not, such as "mask"."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     """The templates of conversations that the file carries, by name."""
 
@@ -163,7 +163,7 @@ class Inspection(Drawn):
         """Draw what the model is; `name` is what it is called.
 
         `notes` are remarks that were made when it was read, and `drawing` are lines with the tokens of the
-        sample, for a terminal. (`cpbpe/tools/reports.py` has the settings.)
+        sample, for a terminal. (Their settings are drawn in `cpbpe/tools/reports.py`.)
         """
         drawn = partial(shown, spaces=self.alphabet == "bytes")
         # 1. What it is.
@@ -200,7 +200,7 @@ class Inspection(Drawn):
         where = prefix_of(self.normalizer)
         wish = where != "none" and self.file_options.get("prefix_after_special") is False
         on.row(
-            "prefix", _PREFIXES[where] + (", and by the file's wish not after special tokens" if wish else "")
+            "prefix", _PREFIXES[where] + (", but not after special tokens, as the file asks" if wish else "")
         )
         options = ", ".join(f"{option}={value}" for option, value in self.file_options.items())
         does = advised("tok.using(**tok.file_options) does it", "the option --file-options does it")
@@ -250,7 +250,7 @@ def _kind_rows(on: Canvas, seen: Inspection) -> None:
         on.row("then", f"by the pattern {_short(shown(pattern))}")
     if form := seen.normalizer.unicode_form:
         on.row("before that", f"it is brought into the Unicode normal form {form}")
-    taken = "taken whole, even if no merges make it" if seen.whole else "on by merges, as any other text"
+    taken = "taken whole, even if no merges make it" if seen.whole else "merged like any other text"
     on.row("a chunk", f"that is a piece is {taken}")
 
 

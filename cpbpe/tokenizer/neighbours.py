@@ -24,9 +24,9 @@ To know all y that are not stable beside x, look at what merges across the borde
   Among equals, the merges within x come first, then w, then those within y.
 - Let y's left part be the parent of y. That makes a tree. The y that have the symbol r as a beginning are the
   subtree of r. Sort the children of each symbol by rank, those that merge last first, and number all symbols
-  in preorder. Let r be the right part of w. It is still there when w would be made if y is r itself, or lies
-  below a child of r that merges no earlier than w. Those y are one interval: from r to the end of the subtree
-  of the last such child. It depends on w alone.
+  in preorder. Let r be the right part of w. It is still there when w would be made if y is r itself, or a
+  child of r that merges no earlier than w, or lies below such a child. Those y are one
+  interval: from r to the end of the subtree of the last such child. It depends on w alone.
 
 So the y that are not stable beside x are the union of a few intervals for each end of x.
 
@@ -83,16 +83,17 @@ class Neighbours:
         if odd.any() and len(np.unique(rank[count:])) < size - count:
             odd[count:] = True  # (the rank that counts is only right if all ranks differ, so try everything)
         # 3. The symbols in preorder: behind its parent, each comes after its siblings that are made later.
-        #    (The later a symbol is made, the *lower* is `late`: sorting by it puts the last first.)
+        #    (`until_end` is 0 for the symbol that is made last, so sorting by it puts that one first.)
         sizes = np.ones(size, np.int64)
         for level in reversed(levels):
             np.add.at(sizes, left[level], sizes[level])
-        late = times.max(initial=0) - times
-        children = np.lexsort((late[count:], left[count:])) + count
+        until_end = times.max(initial=0) - times
+        children = np.lexsort((until_end[count:], left[count:])) + count
         parents = left[children]
         ends = np.cumsum(sizes[children])
         first = ends - sizes[children]
         place = np.concatenate((np.cumsum(sizes[:count]) - sizes[:count], np.zeros(size - count, np.int64)))
+        # (A child's place, counted from its parent: after the subtrees of the siblings before it.)
         place[children] = 1 + first - first[np.searchsorted(parents, parents)]
         for level in levels:
             place[level] += place[left[level]]
@@ -111,10 +112,13 @@ class Neighbours:
         # 4. For each piece, the interval of right neighbours beside which it is made, `_begins` to `_ends`;
         #    and `_ends_of_all`, the end of the whole subtree of its right part. Pieces are grouped by their
         #    left parts, and in each group sorted by rank.
-        step = late.max(initial=0) + 1
+        step = until_end.max(initial=0) + 1
         rows = np.lexsort((times[count:], place[left[count:]])) + count
         group, beginning = place[left[rows]], right[rows]
-        last = np.searchsorted(parents * step + late[children], beginning * step + late[rows], "right") - 1
+        # (`last`: the last child of the right part that is made no earlier than the piece. Children are
+        # sorted by their parents, then by `until_end`, so search for these two as one number.)
+        keys, wanted = parents * step + until_end[children], beginning * step + until_end[rows]
+        last = np.searchsorted(keys, wanted, "right") - 1
         has_some = (last >= 0) & (parents[last] == beginning)
         self._groups: Places = np.searchsorted(group, np.arange(size + 1))
         self._made_at, self._begins, self._ends_of_all = times[rows], place[beginning], end_of[beginning]
@@ -153,11 +157,11 @@ class Neighbours:
         end, until = self.places[text], _NEVER
         is_odd = end in self._odd
         taken = self._taken_up(text) if is_odd else {}
-        groups, rare = [], []
+        groups, odd_rows = [], []
         while end != _NONE:
             low, high = self._groups[end], self._groups[end + 1]
             groups.append(np.arange(low, low + np.searchsorted(self._made_at[low:high], until)))
-            rare += self._rows_of_odd.get(end, [])
+            odd_rows += self._rows_of_odd.get(end, [])
             until = taken.get(end, _NEVER) if is_odd else self._times[end]
             end = self._right[end]
         rows = np.concatenate(groups)
@@ -166,9 +170,9 @@ class Neighbours:
         # 2. Beside odd symbols, the times do not decide: what might merge at some time is tried.
         tried: set[int] = {*np.flatnonzero(~stable).tolist()} if is_odd else set()
         if self._odd:
-            rows = np.concatenate([rows, np.array(rare, np.int64)])
-            if is_odd and rare:
-                begins, ends = self._begins[rare], self._ends_of_all[rare]
+            rows = np.concatenate([rows, np.array(odd_rows, np.int64)])
+            if is_odd and odd_rows:
+                begins, ends = self._begins[odd_rows], self._ends_of_all[odd_rows]
                 tried.update(np.flatnonzero(_union(begins, ends, len(self.texts))).tolist())
             rows = rows[self._first_odd[rows] < self._last_odd[rows]]
             is_tried = _union(self._first_odd[rows], self._last_odd[rows], len(self._odd_places))
@@ -225,7 +229,7 @@ class Neighbours:
 
 def _union(begins: Places, ends: Places, size: int) -> Bools:
     """The numbers below `size` that lie in one of some intervals."""
-    if len(begins) > size >> 3:
+    if len(begins) > size >> 3:  # (then counting is faster than sorting)
         more, less = np.bincount(begins, minlength=size + 1), np.bincount(ends, minlength=size + 1)
         return (more - less).cumsum()[:-1] > 0
     order = np.argsort(begins)

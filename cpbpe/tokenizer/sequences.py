@@ -40,14 +40,14 @@ from cpbpe.text.utf8 import is_valid_utf8, valid_character, valid_text
 from cpbpe.tokenizer.cuts import DEAD, Begun, Keys, Ordered, cuts_of
 from cpbpe.tokenizer.neighbours import Bools, Neighbours, Places
 
-NO_WAY_OUT = "tok.is_canonical(ids) works with every model"
 _SPACE = "▁"
 _NONE = -1
 _NO_CLASS = 255
 """The class of characters that a Unicode normal form does not leave as they are."""
 _MOST = 1 << 12
 """This many results are kept."""
-_KNOWN = (PieceType.NORMAL, PieceType.USER_DEFINED)
+_HAVE_IDS = (PieceType.NORMAL, PieceType.USER_DEFINED)
+"""Types of pieces that are output as their own id. A symbol of another type becomes several ids."""
 
 
 class Sequences:
@@ -69,8 +69,8 @@ class Sequences:
         raise NotImplementedError
 
     def follow(self, one: Any) -> tuple[Bools, list[int]]:
-        """The ids after which the text may end, or surely can go on so that it may; and others that may be
-        possible, and need `steps`.
+        """The ids that may come next: a mask of those that certainly lead to a live hypothesis, and a list of
+        those for which `steps` must find this out.
         """
         raise NotImplementedError
 
@@ -123,17 +123,21 @@ class Sequences:
 def sequences_of(spec: ModelSpec, tokens: Mapping[str, Collection[str]]) -> Sequences:
     """The canonical sequences of a model. A ModelError if they are not known.
 
-    `tokens`: texts that every text is searched for, so that the ids of pieces may not spell them; with the
-    flags that say how.
+    `tokens`: the added tokens, each with its flags. Every text is searched for them before it is cut, so no
+    other ids may spell one.
     """
     for token, flags in tokens.items():
+        # (ASCII without spaces is the same in every normal form, and no dummy prefix changes it.)
         if {*flags} != {PLAIN} or not token.isascii() or " " in token:
-            raise _refused(f"every text is searched for {token!r}, in a way of its own")
+            raise _refused(f"its added token {token!r} has options, a space, or characters other than ASCII")
     return OfBytes(spec, tokens) if spec.alphabet == "bytes" else OfCharacters(spec, tokens)
 
 
 def _refused(why: str) -> ModelError:
-    return ModelError(f"which ids can follow others is not known for this model: {why}; {NO_WAY_OUT}")
+    return ModelError(
+        f"which ids can follow others is not known for this model: {why}; "
+        f"tok.is_canonical(ids) works with every model"
+    )
 
 
 # --- Models whose symbols begin as characters -----------------------------------------------------
@@ -186,8 +190,8 @@ class OfCharacters(Sequences):
             raise _refused("it removes spaces, but not in its user-defined pieces")
         self._spec = spec
         self.size = len(spec.pieces)
-        # 1. The symbols: those that merge, then user-defined pieces. (Of these, the longest of the first 64
-        #    that begin at a place is found.)
+        # 1. The symbols: those that merge, then user-defined pieces. (At each place, encoding looks only at
+        #    the 64 shortest that match. So one that begins with 64 others is never found.)
         marked = {text for text, kind in kinds.items() if kind == PieceType.USER_DEFINED}
         found = {
             text.decode()
@@ -202,7 +206,7 @@ class OfCharacters(Sequences):
         )
         self._texts = [*self._beside.texts, *sorted(found)]
         # 2. Their ids, and the symbols by their first ids.
-        known = {letter for letter in letters if kinds.get(letter.encode()) in _KNOWN}
+        known = {letter for letter in letters if kinds.get(letter.encode()) in _HAVE_IDS}
         if _SPACE not in known:
             raise _refused("▁ is not one of its pieces")
         self._check_unknown(known)
@@ -222,7 +226,8 @@ class OfCharacters(Sequences):
         self._place_of[[id for id, _ in rows]] = [places[0] for _, places in rows]
         self._second = np.array([place for _, places in rows for place in places[1:]], np.int64)
         # 3. Characters that are no symbols become bytes. To know whether one of them begins with some bytes
-        #    (`_has_others`), count the symbols that do. (A space is none, but no normalized text has one.)
+        #    (`_has_others`), count the symbols that do. (The space
+        #    counts as a symbol: no normalized text has one, so it never becomes bytes.)
         self._bytes = {spec.ids[piece]: byte for byte, piece in enumerate(BYTE_PIECES) if spec.byte_fallback}
         taken = {letter.encode() for letter in {*letters, " "}}
         self._taken = Counter(letter[:end] for letter in taken for end in range(1, len(letter) + 1))
@@ -234,7 +239,7 @@ class OfCharacters(Sequences):
             [shapes.setdefault(rest.sub("x", text), len(shapes)) for text in self._texts]
         )
         self._shapes = [*shapes]
-        """Where the symbols have spaces: each has one of these shapes."""
+        """The symbols, with each run of characters other than ▁ as one x: all that an edge depends on."""
         self._edges: dict[int, tuple[Bools, Places]] = {}
 
     # --- Tables -------------------------------------------------------------------------------------
@@ -247,16 +252,17 @@ class OfCharacters(Sequences):
     def _check_unknown(self, known: set[str]) -> None:
         """Refuse a model in which what the unknown id decodes to may be encoded to that id.
 
-        If that text has a character that is a piece, no canonical ids contain the unknown id. For the pieces
-        that a text is encoded to have this character as often as the text has it. But an unknown id adds it
-        to the text, and stands for no piece that has it.
+        If that text has a character that is a piece, no canonical ids contain the unknown id: the pieces of
+        an encoded text have the character as often as the text has it, but an unknown id adds one to the
+        text that no piece accounts for.
         """
         spec, rules = self._spec, self._spec.normalizer
         surface = spec.unk_surface.decode(errors="replace").replace(" ", _SPACE)
         letters = surface.replace(_SPACE, "")
-        # (One space is too few if decoding may drop one and encoding then puts none in front.)
+        # (A single ▁ may not be enough: decoding may drop it, and encoding then puts none in front.)
         spaces = 0 if rules.remove_extra_whitespaces else surface.count(_SPACE)
-        is_rare = known.isdisjoint(letters) and spaces <= (not rules.prefix_before_space)
+        allowed = 0 if rules.prefix_before_space else 1
+        is_rare = known.isdisjoint(letters) and spaces <= allowed
         if not spec.byte_fallback and spec.unknown_id is not None and letters and is_rare:
             raise _refused(f"its unknown id decodes to {surface!r}, which may be encoded to that id again")
 
@@ -264,7 +270,7 @@ class OfCharacters(Sequences):
         """The ids that a symbol becomes; none if one of them is the unknown id."""
         id = self._spec.ids.get(text.encode(), _NONE)
         kind = self._spec.pieces.types[id] if id != _NONE else None
-        if kind in _KNOWN or (kind is not None and depth > MAX_SPLIT_DEPTH):
+        if kind in _HAVE_IDS or (kind is not None and depth > MAX_SPLIT_DEPTH):
             return (id,)
         parts = self._beside.parts(text)
         if parts is not None:
@@ -380,13 +386,15 @@ class _Cut(NamedTuple):
     part: bytes
     """The first bytes of that character."""
     kind: int
-    """Its class. At the beginning of a text, whether a dummy prefix must come."""
+    """Its class."""
     chunk: str
     """The chunk so far, if it is the beginning of a piece that is only taken whole; "" otherwise."""
     begun: Begun
     """The beginnings of keys that the text ends with."""
     tail: str
-    """The last characters, with which a Unicode normal form may join what follows."""
+    """The last characters, with which a Unicode normal form may combine what follows."""
+    needs_prefix: bool = False
+    """Whether there is no text yet, and a dummy prefix must come."""
 
 
 def _columns(rows: list[tuple[int, int]]) -> Places:
@@ -442,8 +450,8 @@ class OfBytes(Sequences):
             ([[(DEAD, 1)], [(1, DEAD)]], [True, True]) if cuts is None else (cuts.steps, cuts.accepts)
         )
         self._classes = np.zeros(0x110000, np.uint8) if cuts is None else cuts.classes.copy()
-        # (`unicodedata` knows a newer Unicode than the form is of, but versions differ only on characters
-        # that one of them does not know: see `unicode_forms.py`.)
+        # (`unicodedata` may be of a newer Unicode version than the form. But two versions differ only on
+        # characters that one of them does not know, and `known_ranges` leaves these out.)
         if self._form:
             known = chain.from_iterable(
                 range(begin, end + 1) for begin, end in zip(*known_ranges(), strict=True)
@@ -466,6 +474,7 @@ class OfBytes(Sequences):
         """Whether each piece begins where a character begins."""
         inner = [id for id, parts in self._parts.items() if parts.front]
         self._is_first[inner] = False
+        # (Short pieces first: with these, `_endings` is most likely to find an empty path, and to stop.)
         for id in sorted(inner, key=lambda id: len(self._texts[id])):
             self._by_front.setdefault(self._parts[id].front, []).append(id)
         self._moved: dict[tuple[int, int], tuple[Bools, list[int]]] = {}
@@ -500,7 +509,7 @@ class OfBytes(Sequences):
         return "".join(placed.character for placed in normal_form(self._form, text)) == text
 
     def _tail(self, text: str) -> str:
-        """The end of a text that what follows may join."""
+        """The end of a text, from its last stable character on: a normal form may combine it with more."""
         if not self._form:
             return ""
         at = len(text) - 1
@@ -510,7 +519,9 @@ class OfBytes(Sequences):
 
     @kept
     def _joining(self) -> dict[str, list[int]]:
-        """The pieces with characters in front that may be joined with text before them, by these."""
+        """The pieces that begin with characters which the normal form may combine with text before them. The
+        keys are these characters.
+        """
         found: dict[str, list[int]] = {}
         for id, piece in self._parts.items():
             at = 0
@@ -521,7 +532,7 @@ class OfBytes(Sequences):
         return found
 
     def _joined(self, tail: str) -> list[int]:
-        """The pieces that would be joined with the end of a text."""
+        """The pieces whose beginning the normal form would combine with the end of a text."""
         found = self._joined_with.get(tail)
         if found is None:
             groups = (ids for begin, ids in self._joining.items() if not self._is_in_form(tail + begin))
@@ -531,7 +542,7 @@ class OfBytes(Sequences):
         return found
 
     def _path(self, path: bytes) -> Places:
-        """The states after a path, by the state before it: without a cut, and with one, in front of it."""
+        """Where a path leads: for each state before it, the state without and with a cut in front of it."""
         found = self._paths.get(path)
         if found is not None:
             return found
@@ -554,7 +565,9 @@ class OfBytes(Sequences):
         return found
 
     def _fronts(self, part: bytes, kind: int) -> Iterator[tuple[str | None, list[int]]]:
-        """The pieces with which a character of a class may go on: the character, if they complete it."""
+        """How a character of this class that begins with `part` may go on: for each way the character, if it
+        is complete then, and the pieces that begin so.
+        """
         for front, ids in self._by_front.items():
             if kind in self._kinds_of(part + front):
                 letter = valid_text(part + front)
@@ -564,17 +577,19 @@ class OfBytes(Sequences):
         """Whether a piece consists of bytes within one character."""
         return not self._parts[id].path and not self._parts[id].back
 
-    def _completing(self, last: str, part: bytes, kind: int) -> Iterator[int]:
-        """The pieces that go on after a symbol with the character at its end, which is of a class."""
+    def _continuing(self, last: str, part: bytes, kind: int) -> Iterator[int]:
+        """The pieces that may follow `last`, and go on with the character whose beginning it ends with."""
         for _, ids in self._fronts(part, kind):
             yield from (id for id in ids if self._can_follow(last, self._texts[id]))
 
     def _endings(self, chunk: str, last: str, part: bytes, kind: int) -> set[bytes]:
-        """Paths of characters after that one, up to places where a text may end. If the character itself is
-        such a place, no others are looked for.
+        """How the character that `last` ends with may be completed (see `_continuing`): the path of what the
+        last piece has after it. If nothing comes after it, no others are needed: {b""}.
+
+        `chunk`: the chunk so far, which must not become a piece that is only taken whole.
         """
         found: set[bytes] = set()
-        for id in self._completing(last, part, kind):
+        for id in self._continuing(last, part, kind):
             text, (front, path, back, middle) = self._texts[id], self._parts[id]
             if back or chunk + text in self._whole:
                 continue
@@ -589,8 +604,8 @@ class OfBytes(Sequences):
         return found
 
     def _toward_whole(self, chunk: str) -> list[int]:
-        """The pieces after which a chunk would be the beginning of a piece that is only taken whole, or all
-        of it: whether the text may end then is not said by the pattern alone.
+        """The pieces that make `chunk` the beginning of a piece that is only taken whole, or all of it.
+        Whether the text may end after them is not for the pattern alone to decide.
         """
         found = self._doubtful.get(chunk)
         if found is None:
@@ -624,9 +639,10 @@ class OfBytes(Sequences):
             for kind in self._kinds_of(back) if back and not front else ():
                 text, whole = self._texts[id], path + bytes([kind])
                 ends = self._endings(text, text, back, kind)
-                if ends or any(True for _ in self._completing(text, back, kind)):
+                if ends or any(True for _ in self._continuing(text, back, kind)):
                     open_ended.append((id, numbers.setdefault(whole, len(numbers))))
                     ended += [(id, numbers.setdefault(whole + end, len(numbers))) for end in ends]
+        # (The last row is that of pieces without a path: their number is _NONE, -1.)
         nowhere = np.full((self._dead + 1, 2), self._dead)
         table = np.array([*map(self._path, numbers), nowhere], np.int16)
         return table, path_of, _columns(open_ended), _columns(ended)
@@ -648,7 +664,7 @@ class OfBytes(Sequences):
 
     def start(self, prefix: bool) -> _Cut:
         """The hypothesis of an empty text."""
-        return _Cut("", 0, b"", int(prefix), "", frozenset(), "")
+        return _Cut("", 0, b"", 0, "", frozenset(), "", prefix)
 
     def accepts(self, one: _Cut) -> bool:
         """Whether the text may end here."""
@@ -660,7 +676,7 @@ class OfBytes(Sequences):
 
     def steps(self, one: _Cut, id: int) -> Iterator[_Cut]:
         """The hypotheses to which an id leads."""
-        if id not in self._parts or (not one.state and one.kind and not self._may_be_first[id]):
+        if id not in self._parts or (one.needs_prefix and not self._may_be_first[id]):
             return
         text, (front, path, back, middle) = self._texts[id], self._parts[id]
         if bool(one.part) != bool(front):
@@ -693,7 +709,7 @@ class OfBytes(Sequences):
         return both and self._beside.is_stable(left, right)
 
     def _within_character(self, one: _Cut) -> tuple[Bools, list[int]]:
-        """The pieces that complete a character, like `_moves`."""
+        """What `_moves` returns, for pieces that go on within a character."""
         table, path_of, *_ = self._rows
         ends = self._accepts[table[:, one.state, 0]]
         sure: Bools = np.zeros(self.size, np.bool_)
@@ -719,7 +735,7 @@ class OfBytes(Sequences):
         if key not in self._completed:
             text = self._texts[id]
             self._completed[key] = b"" in self._endings("", text, part, kind)
-            if not self._completed[key] and not any(True for _ in self._completing(text, part, kind)):
+            if not self._completed[key] and not any(True for _ in self._continuing(text, part, kind)):
                 self._completed[key] = None
         return self._completed[key]
 
@@ -729,7 +745,7 @@ class OfBytes(Sequences):
         others: list[int] = []
         if not one.state:
             sure, others = self._moves(0, 1)
-            if one.kind:
+            if one.needs_prefix:
                 sure, others = sure & self._may_be_first, [id for id in others if self._may_be_first[id]]
             return sure, others
         stable = sure

@@ -168,7 +168,7 @@ class Shown:
         return self.html()
 
     def html(self) -> str:
-        """A fragment of HTML that can be put in any page: without scripts, requests, or style sheets."""
+        """A fragment of HTML for any page: it has no scripts or requests, nor styles for other elements."""
         encoding = self.encoding
         text = _given_text(encoding)
         summary = f"{counted(len(encoding.ids), 'token')}, {counted(len(text), _UNITS[encoding.unit][0])}"
@@ -213,7 +213,9 @@ class Shown:
 
     @kept
     def groups(self) -> list[Group]:
-        """The cells that are drawn: one for each token, and for each part of the text that has no token."""
+        """What is drawn: a cell for each token, and for each part of the text without one. Tokens that share
+        a character are in one group.
+        """
         # 1. The first `limit` ids, brought into the order of the text if `reverse` has reversed them.
         ends = [end for _, end in self.encoding.offsets]
         turned = any(following < end for end, following in pairwise(ends))

@@ -19,8 +19,8 @@ tokens, this is the only rule. But the files of these libraries can also give to
   prefix in front of every text, as in Llama's older files, then the prefix belongs to the token.
 """
 
-# (The annotations of a NamedTuple are compiled if they are not evaluated, and the first compilation takes a
-# tenth of the time of loading a model.)
+# (This file does not import annotations from __future__. With that, NamedTuple compiles its annotations, and
+# the first compilation takes a tenth of the time of loading a model.)
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
@@ -98,33 +98,34 @@ class SpecialTokens:
         return {text: id for text, id in ids.items() if text not in self.plain}
 
     @kept
-    def shown(self) -> dict[int, str]:
+    def all_texts(self) -> dict[int, str]:
         """The texts of all tokens, plain ones included, by their ids."""
         return {id: text for text, id in {**self.plain, **self.ids}.items()}
 
     def shown_and_hidden(self, skip: bool | None) -> tuple[dict[int, str], dict[int, str]]:
         """The tokens that decoding shows by their texts, and those that it leaves out.
 
-        `skip` is the option `skip_special_tokens`. The engine decodes the rest; it leaves out CONTROL pieces.
+        `skip` is the option `skip_special_tokens`: None shows added tokens, but no CONTROL pieces. The engine
+        decodes the rest; it leaves out CONTROL pieces.
         """
         if not self.flags:
-            return (self.shown, {}) if skip is False else ({}, self.texts) if skip else (self.texts, {})
+            return (self.all_texts, {}) if skip is False else ({}, self.texts) if skip else (self.texts, {})
         special = {text: id for text, id in self.ids.items() if text in self.added or text in self.flags}
         if skip is False:
-            return self._by_text(self.ids, self.plain), {}
+            return self._texts_by_id(self.ids, self.plain), {}
         if not skip:
-            return self._by_text(special, self.plain), {}
+            return self._texts_by_id(special, self.plain), {}
         # tokenizers does not skip a special token if its normalizer rewrites the text of that token.
         renamed = {text: id for text, id in special.items() if text in self._names}
         hidden = {id: text for text, id in self.ids.items() if text not in self._names}
-        return self._by_text(self.plain, renamed), hidden
+        return self._texts_by_id(self.plain, renamed), hidden
 
     @kept
     def _names(self) -> dict[str, str]:
         """The tokens that are not decoded to their own text, and what they are decoded to."""
         return renamed(self._engine, self.flags)
 
-    def _by_text(self, *tokens: Mapping[str, int]) -> dict[int, str]:
+    def _texts_by_id(self, *tokens: Mapping[str, int]) -> dict[int, str]:
         """The texts of tokens by their ids, except for pieces that the engine decodes to this text anyway."""
         engine = self._engine
         rows = [row for some in tokens for row in some.items()]
@@ -218,9 +219,9 @@ class FoundToken(NamedTuple):
     """Its id."""
     taken: str | bytes
     """The part of the text that it stands for, which may have spaces around the token."""
-    is_last: bool = False
+    bares_next: bool = False
     """Whether the text after it gets no dummy prefix, because it was normalized together with the token."""
-    is_second: bool = False
+    bares_previous: bool = False
     """Whether the text before it gets no dummy prefix, because the token has taken that as its own space."""
 
 
@@ -232,8 +233,8 @@ def engine_at(row: Row, position: int, first: "Engine", later: "Engine") -> "Eng
     """The engine for the segment at a position of a row: `later` if it comes after a token."""
     engine = later if position else first
     before, after = (row[at] if 0 <= at < len(row) else None for at in (position - 1, position + 1))
-    is_bare = (isinstance(before, FoundToken) and before.is_last) or (
-        isinstance(after, FoundToken) and after.is_second
+    is_bare = (isinstance(before, FoundToken) and before.bares_next) or (
+        isinstance(after, FoundToken) and after.bares_previous
     )
     return engine.variant(prefix=False) if is_bare else engine
 
@@ -348,13 +349,14 @@ class SpecialFinder:
                     continue
                 assert isinstance(part, bytes)
                 done = 0
-                for name, begin, end, is_second in search.find(part, engine_at(row, position, first, later)):
+                engine = engine_at(row, position, first, later)
+                for name, begin, end, bares_previous in search.find(part, engine):
                     id = self._keys[name]
                     if id is None:
                         before = b"".join(map(as_bytes, row))[: at + begin]
                         raise not_allowed(name, len(before.decode()) if is_str else len(before))
                     new.append(part[done:begin])
-                    new.append(FoundToken(id, part[begin:end], search.leaves_bare, is_second))
+                    new.append(FoundToken(id, part[begin:end], search.leaves_bare, bares_previous))
                     done = end
                 new.append(part[done:])
                 at += len(part)
@@ -398,7 +400,7 @@ class _Search:
     def find(self, data: bytes, engine: "Engine") -> Iterator[tuple[str, int, int, bool]]:
         """Yield the tokens in a segment, each with its begin and end, including the spaces that it takes.
 
-        The last value is `FoundToken.is_second`.
+        The last value is `FoundToken.bares_previous`.
         """
         parts = self._finder.split(data) or [data]
         at = free = 0  # where the last key ends; where the last token ends, with its spaces
@@ -471,12 +473,12 @@ class _NormalizedSearch(_Search):
         own = engine if self.leaves_bare else engine.variant(prefix=False)
         normalized, origins = own.origins(data)
         for key, begin, end, _ in self._spelled.find(normalized, engine):
-            # A normalized token begins with a space, the dummy prefix. If the text has a space there, and the
-            # only thing before it is the dummy prefix of the text, then the token takes that prefix for its
-            # space, and the text's own space becomes a segment in front of the token.
-            is_second = self.leaves_bare and bool(begin) and not origins[begin]
-            first = origins[begin + len(SPACE)] if is_second else _place(data, normalized, origins, begin)
-            yield self._names[key], first, _place(data, normalized, origins, end), is_second
+            # A normalized token begins with a space, the dummy prefix. In the text " <s>", normalized to
+            # "▁▁<s>", the token "▁<s>" is found at the second ▁. But as in tokenizers, it takes the dummy
+            # prefix of the text for its own ▁, and the text's own space becomes a segment in front of it.
+            bares_previous = self.leaves_bare and bool(begin) and not origins[begin]
+            at = origins[begin + len(SPACE)] if bares_previous else _place(data, normalized, origins, begin)
+            yield self._names[key], at, _place(data, normalized, origins, end), bares_previous
 
 
 def _place(data: bytes, normalized: bytes, origins: list[int], at: int) -> int:

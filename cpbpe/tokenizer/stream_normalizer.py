@@ -97,7 +97,7 @@ class StreamNormalizer:
         return {name: getattr(self, name) for name in self.__slots__ if name != "shape"}
 
     def holds_less_than(self, size: int) -> bool:
-        """Whether it holds back fewer bytes than this. (Spaces are only counted.)"""
+        """Whether it holds back fewer bytes than this. (Spaces that wait are not included.)"""
         return len(self.pending) + sum(map(len, self._held)) < size
 
     def push(self, data: bytes, *, whole: bool = False, final: bool = False) -> bytes:

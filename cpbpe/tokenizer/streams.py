@@ -8,8 +8,8 @@ A `StoppingDecoder` is a StreamDecoder that also ends at certain texts.
 
 Text has to wait for its ids because what follows may merge with it. (`Engine.cut` knows where that is
 impossible.) If special tokens are looked for, text that may be the beginning of one has to wait, too. Ids
-have to wait for their text because a character can take several BYTE pieces, and bytes that turn out not to
-be a character become one U+FFFD each.
+have to wait for their text because a character can take several of them. Bytes that turn out not to be a
+character become U+FFFD: one for each byte, or, in byte-level models, as Python decodes them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class StreamEncoder(_Stream):
         "_facts",
         "_front",
         "_kind",
-        "_later",
+        "_prefix_later",
         "_segment",
         "_special",
         "_waiting",
@@ -128,7 +128,7 @@ class StreamEncoder(_Stream):
         self._again = again
         finder = plan.encoder.finder if isinstance(plan.encoder, SpecialEncoder) else None
         self._facts = facts
-        self._later = plan.prefix_space if plan.prefix_after_special else False
+        self._prefix_later = plan.prefix_space if plan.prefix_after_special else False  # after special tokens
         self._special = None if finder is None else SpecialKeys(finder, "stream_encoder")
         self._front = plan.front
         self._back = plan.back
@@ -179,14 +179,14 @@ class StreamEncoder(_Stream):
         return _restored, (self._again, state)
 
     def resumed(self, at: int) -> StreamEncoder:
-        """A copy, for which what has come are the first `at` characters of a text. (Errors name places.)"""
+        """A copy that counts from `at`, the characters of a text that have come, to name places in errors."""
         return copied(self, _segment=self._segment.copy(), _at=at - len(self._waiting.decode()))
 
-    def goes_on_as(self, other: object) -> bool:
+    def is_equivalent_to(self, other: object) -> bool:
         """Whether both return the same ids for all text that may come."""
         return (
             isinstance(other, StreamEncoder)
-            and self._segment.goes_on_as(other._segment)
+            and self._segment.is_equivalent_to(other._segment)
             and self._waiting == other._waiting
             and self._front == other._front
         )
@@ -212,7 +212,7 @@ class StreamEncoder(_Stream):
         for key in tokens:
             ids += self._segment.push(text[done : key.begin], whole=whole) + self._segment.flush()
             ids.append(key.id)  # type: ignore[arg-type]
-            self._segment = _Segment(self._facts, self._later)
+            self._segment = _Segment(self._facts, self._prefix_later)
             done = key.end
         # 3. Encode the rest, except for what may be the beginning of another token.
         ids += self._segment.push(text[done:end], whole=whole)
@@ -336,7 +336,7 @@ class _Segment:
         normalizer = self._normalizer and self._normalizer.copy()
         return copied(self, _held=self._held.copy(), _normalizer=normalizer)
 
-    def goes_on_as(self, other: _Segment) -> bool:
+    def is_equivalent_to(self, other: _Segment) -> bool:
         """Whether both return the same ids for all text that may come."""
         if self._normalizer is None or other._normalizer is None:
             return self._prefix == other._prefix and self._held == other._held
@@ -347,7 +347,7 @@ class _Segment:
         )
 
     def holds_less_than(self, size: int) -> bool:
-        """Whether it holds back fewer bytes than this, as far as they are counted."""
+        """Whether it holds back fewer bytes than this. (Spaces that wait are not included.)"""
         return len(self._held) < size and (self._normalizer is None or self._normalizer.holds_less_than(size))
 
     def push(self, data: bytes, whole: bool) -> list[int]:
@@ -356,7 +356,7 @@ class _Segment:
             self._held += data
             return []
         self._held += self._normalizer.push(data, whole=whole)
-        return self._encode(self._cut())
+        return self._encode(self._take_cut())
 
     def flush(self) -> list[int]:
         """The ids of the rest."""
@@ -364,8 +364,8 @@ class _Segment:
             self._held += self._normalizer.push(b"", final=True)
         return self._encode(len(self._held))
 
-    def _cut(self) -> int:
-        """How much of the held text has its final ids.
+    def _take_cut(self) -> int:
+        """How much of the held text has its final ids. The caller has to remove that much.
 
         A long text without a cut is not searched from its beginning for every part. A cut is before or after
         a user-defined piece, or between two characters that nothing joins. So the search can continue at the
@@ -379,7 +379,7 @@ class _Segment:
         last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
         if cut:  # 0 says that there is none
             cut += self._searched
-        # (From now on this counts from the cut, because the text before it will be removed.)
+        # (This counts from the cut, because the caller removes the text before it.)
         self._searched += last - cut
         return cut
 
@@ -471,7 +471,7 @@ class StreamDecoder(_Stream):
         self._at_beginning = drops  # whether a space in front would be dropped
         self._held = b""  # the beginning of a character
         self._in_run = False  # whether it came from BYTE pieces, not from a piece that is not UTF-8
-        self._replaces_as_python = facts.is_byte_level  # see _next
+        self._replaces_as_python = facts.is_byte_level  # see _decodable
         self._ended = False
         self._steady = not drops  # whether an id simply adds its text, because nothing above applies now
         self._push(facts.check_ids(prompt_ids, "stream_decoder"))
@@ -496,7 +496,7 @@ class StreamDecoder(_Stream):
         return self._push(self._facts.check_ids(ids, "push"))
 
     def flush(self) -> str:
-        """End the stream and return the rest: U+FFFD for every byte of an incomplete character."""
+        """End the stream and return the rest: U+FFFD for an incomplete character, or for each byte of it."""
         text = self._give_up()
         self._ended = True
         self._size = 0  # so that `push` takes its slow path, which raises an error
@@ -540,22 +540,24 @@ class StreamDecoder(_Stream):
             if isinstance(raw, int):
                 self._in_run, data = True, bytes((raw,))
             else:
-                self._in_run, data = False, self._begin(id, raw)
+                self._in_run, data = False, self._without_dropped_space(id, raw)
             if data:
                 self._at_beginning = False
-            text, self._held = _next(self._held + data, self._replaces_as_python)
+            text, self._held = _decodable(self._held + data, self._replaces_as_python)
             made += text
         else:
             # A piece that leaves no text still ends a run of BYTE pieces, but not half a character of others.
             made = self._give_up() if text or self._in_run else ""
             if self._at_beginning:
-                text = self._begin(id, text)
+                text = self._without_dropped_space(id, text)
             made += text
         self._steady = not self._held and not self._at_beginning
         return made
 
-    def _begin(self, id: int, text: Any) -> Any:
-        """The text of an id, without the space that is dropped if it is at the beginning of a text."""
+    def _without_dropped_space(self, id: int, text: Any) -> Any:
+        """The text of an id, without the space that is dropped at the beginning of a text. The beginning ends
+        with the first text.
+        """
         engine = self._facts.engine
         if not self._at_beginning or engine.kind(id) == PieceType.CONTROL:
             return text
@@ -695,7 +697,7 @@ def _single(ids: Ids) -> int | None:
 
 
 @lru_cache(4096)
-def _next(data: bytes, as_python: bool) -> tuple[str, bytes]:
+def _decodable(data: bytes, as_python: bool) -> tuple[str, bytes]:
     """The text of bytes, and the bytes that wait. (Cached, because invalid bytes are slow to decode.)
 
     `as_python`: an incomplete character becomes one U+FFFD, as in Python, instead of one for each byte.

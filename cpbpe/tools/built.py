@@ -133,7 +133,7 @@ def built(spec: ModelSpec, id: int) -> Built:
         note = "No text yields it: another piece has the same text, or none is ever found."
         ends_as = ()
     elif type == PieceType.USER_DEFINED and len(symbols) > 1:
-        note = "No text yields it: too many user-defined pieces begin like it, and one of them is found."
+        note = "No text yields it: it begins with too many user-defined pieces, and one of them is found."
     elif len(left) > 1 and spec.whole:
         note = "No merges make it: only a chunk of exactly this text is it, which is taken whole."
     elif len(left) > 1:

@@ -36,7 +36,7 @@ from cpbpe.training.arguments import ReadingOptions
 from cpbpe.training.byte_options import ByteTrainOptions
 from cpbpe.training.corpus import Source
 from cpbpe.training.families import ByteFamily, Family, SentencePieceFamily
-from cpbpe.training.options import MAX_PIECE_BYTES, TrainOptions
+from cpbpe.training.options import LONGEST_PIECE, TrainOptions
 from cpbpe.training.progress import Display
 from cpbpe.training.word_counts import WordCounts
 
@@ -148,7 +148,7 @@ def _learn_spec(spec: ModelSpec, number: int, limits: PieceLimits, begun: Begun)
     if spec.alphabet == "characters":
         return LearnSpec(number, 0, limits, begun=begun)
     return ByteLearnSpec(
-        number, bytes(BYTE_ORDER), max_length=MAX_PIECE_BYTES, forbidden=_special(spec), begun=begun
+        number, bytes(BYTE_ORDER), max_length=LONGEST_PIECE, forbidden=_special(spec), begun=begun
     )
 
 

@@ -21,9 +21,11 @@ from typing import Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from cpbpe.checks import checked_limit
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.lint.halves import completions
+from cpbpe.lint.sources import Undecided
 from cpbpe.model.byte_level import chunks
 from cpbpe.model.spec import MAX_SPLIT_DEPTH, ModelSpec, PieceType
 from cpbpe.model.validity import MAX_PIECE_BYTES
@@ -68,8 +70,9 @@ _KINDS = {
     "control": PieceType.CONTROL,
     "unused": PieceType.UNUSED,
 }
-_OF_TEXT = (PieceType.NORMAL, PieceType.USER_DEFINED)
-"""The types of pieces that a corpus can do without."""
+_PRUNABLE = (PieceType.NORMAL, PieceType.USER_DEFINED)
+"""The types of pieces that `prune` removes if a corpus does not use them. (UNUSED pieces stay: without them,
+others would merge.)"""
 _WITHOUT_SPACES = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts whose words do not begin with a space."""
 _MOST_SAID = 5
@@ -103,7 +106,7 @@ class Edit:
         raise AttributeError(f"an Edit does not change; its methods return new ones, so {name} cannot be set")
 
     def _next(self, name: str, rows: Rows, promise: Promise, notes: Iterable[str] = ()) -> Edit:
-        """The edit with one more step, which ends with these rows."""
+        """A new edit with one more step, which leads to the vocabulary `rows` and keeps `promise`."""
         spec, places = rows.spec(), rows.origins()
         tokenizer = Tokenizer.from_spec(spec).using(**self.tokenizer.bound_options)
         origins = np.where(places >= 0, self._origins[places], -1)
@@ -167,10 +170,13 @@ class Edit:
             refused = self._add_normal(rows, wanted, _KINDS[between], notes)
         else:
             refused = []
-            taken = {**spec.ids, **dict(spec.added)}
             for text in wanted:
-                if text in taken:
-                    refused.append(f"{quoted(text_of(text))} is already piece {taken[text]}")
+                if kind == "control" and rows.adopt(text):
+                    continue
+                if (id := spec.ids.get(text)) is not None:
+                    refused.append(f"{quoted(text_of(text))} is already piece {id}")
+                elif text in rows.added.values():
+                    refused.append(f"{quoted(text_of(text))} is already an added token")
                 elif kind == "user_defined" and (reason := self._never_occurs(text)):
                     refused.append(reason)
                 else:
@@ -190,6 +196,7 @@ class Edit:
     def _add_normal(self, rows: Rows, wanted: list[bytes], between: PieceType, notes: list[str]) -> list[str]:
         """Add NORMAL pieces, each with those that lead to it. Return why others cannot be added."""
         spec, ways, below = self._spec, Ways(self._spec), rows.scores_below()
+        # Pieces that nothing makes today. If UNUSED ones made one, texts without the new words would change.
         dead = ways.unmade() if between == PieceType.UNUSED else []
         added: dict[bytes, int] = {}
         already: list[str] = []
@@ -199,9 +206,10 @@ class Edit:
             try:
                 self._check_normal(text, ways)
                 if (id := added.get(text, spec.ids.get(text))) is not None:
-                    is_new = rows.types[id] == PieceType.UNUSED and text not in added
-                    (woken if is_new else already).append(text_of(text))
-                    rows.types[id] = PieceType.NORMAL  # it may have been UNUSED, on the way to another one
+                    if text not in added:  # (otherwise it was added on the way to another one)
+                        was_unused = rows.types[id] == PieceType.UNUSED
+                        (woken if was_unused else already).append(text_of(text))
+                    rows.types[id] = PieceType.NORMAL
                     continue
                 new = ways.extend(text) or [text]
                 if between == PieceType.UNUSED and len(new) > MAX_SPLIT_DEPTH:
@@ -216,8 +224,7 @@ class Edit:
                 added[piece] = len(rows.texts) - 1
         if already:
             notes.append(f"{counted(len(already), 'piece')} existed already: {', '.join(already[:5])}")
-        if woken:
-            notes.append(f"UNUSED before, tokens now: {', '.join(woken[:5])}")
+        notes += _woken(woken)
         if alive := next((piece for piece in dead if len(ways.symbols(piece)) == 1), None):
             way_out = advised("prune() first, or leave out between=", "--prune first, or leave out --unused")
             raise ModelError(
@@ -263,19 +270,27 @@ class Edit:
         return list(wanted), notes
 
     def _never_occurs(self, piece: bytes) -> str:
-        """Why the model rewrites a piece before anything is merged; "" if it does not."""
+        """Why a piece is in no text that is merged, because the model rewrites it first; "" if it may be."""
         spec = self._spec
         engine, rules = self.tokenizer.facts.engine.variant(prefix=False), spec.normalizer
         name = quoted(text_of(piece))
         if rules.remove_extra_whitespaces and rules.escape_whitespaces and SPACE * 2 in piece:
             return f"the piece {name} never occurs: the model merges spaces first"
         for part in [piece] if spec.alphabet == "bytes" else piece.split(SPACE):
-            if is_valid_utf8(part) and (left := engine.normalize(part)) != part:
-                left_shown = quoted(text_of(left))
-                return (
-                    f"the piece {name} never occurs: the model rewrites it to {left_shown} first; give that"
-                )
+            left = engine.normalize(part) if is_valid_utf8(part) else part
+            if left != part and not self._is_made_of(part):
+                new = quoted(text_of(left))
+                return f"the piece {name} never occurs: the model rewrites it to {new} first; give that"
         return ""
+
+    def _is_made_of(self, part: bytes) -> bool:
+        """Whether the normalizer may make this of other text, although it rewrites it."""
+        if self._spec.alphabet == "bytes":  # (Unicode normal forms stay as they are)
+            return False
+        try:
+            return any(True for _ in self.tokenizer.facts.sources.of(part))
+        except Undecided:
+            return True
 
     def _check_normal(self, text: bytes, ways: Ways) -> None:
         """Raise an error if merging can never make a piece of this text, whatever is added."""
@@ -358,14 +373,13 @@ class Edit:
         for piece in new:
             if piece not in never:
                 rows.append(piece, next(below))
-        merges, characters = (
-            counted(len(n), w) for n, w in zip(learned[:2], ("merge", "character"), strict=True)
-        )
+        merges = counted(len(learned.merges), "merge")
+        characters = counted(len(learned.characters), "character")
         notes = [
             f"{merges} and {characters}; the merges save {counted(learned.saved, 'token')} of the corpus"
         ]
         if never:
-            notes = [f"{counted(len(never), 'piece')} left out, which the model rewrites before it merges"]
+            notes.append(f"{counted(len(never), 'piece')} left out, which the model rewrites first")
         return self._next("from_corpus", rows, HOLDS, notes)
 
     def merge(
@@ -376,10 +390,11 @@ class Edit:
     ) -> Edit:
         """Add the pieces of another model below all that there are, in its order.
 
-        Each gets the merges that it needs, made of this model's tokens. `only` chooses among the pieces:
-        those that have a character without a piece in this model ("new_characters"), those that have a
-        character of a script ("Han", "Devanagari"), or those for which a function returns true. The pieces
-        that are made on the way are of the same kind, so a text without such characters keeps its tokens.
+        Each gets the merges that it needs, made of this model's tokens. One that is UNUSED here becomes a
+        token. `only` chooses among the pieces: those that have a character without a piece in this model
+        ("new_characters"), those that have a character of a script ("Han", "Devanagari"), or those for which
+        a function returns true. The pieces that are made on the way are of the same kind, so a text without
+        such characters keeps its tokens.
 
         >>> import cpbpe
         >>> other = cpbpe.train(["机器学习 and machine learning"] * 9, vocab_size=290).tokenizer
@@ -398,9 +413,15 @@ class Edit:
         order = [id for id, type in enumerate(theirs.pieces.types) if type == PieceType.NORMAL]
         order.sort(key=lambda id: (ranks[id], id))
         seen, refused = set(spec.pieces.texts), 0
+        woken: list[str] = []
         for id in order:
             text = theirs.pieces.texts[id]
-            if text in seen or not wanted(text):
+            if not wanted(text):
+                continue
+            if text in seen:
+                if (here := spec.ids.get(text)) is not None and rows.types[here] == PieceType.UNUSED:
+                    rows.types[here] = PieceType.NORMAL
+                    woken.append(text_of(text))
                 continue
             try:
                 self._check_normal(text, ways)
@@ -416,6 +437,7 @@ class Edit:
             so = f"; so a text that holds none of the pieces {meaning} keeps its tokens"
             promise = HOLDS._replace(text=HOLDS.text + so)
         notes = [f"{counted(refused, 'piece')} of the other model cannot be made here"] if refused else []
+        notes += _woken(woken)
         if others := sum(type == PieceType.USER_DEFINED for type in theirs.pieces.types):
             notes.append(f"{counted(others, 'user-defined piece')} of the other model did not come along")
         return self._next("merge", rows, promise, notes)
@@ -445,7 +467,7 @@ class Edit:
             )
 
         def wanted(piece: bytes) -> bool:
-            """(A piece that ends inside a character is wanted if it is, however it is completed.)"""
+            """One that begins or ends inside a character is wanted if it would be with every completion."""
             texts = [piece.decode()] if is_valid_utf8(piece) else completions(piece)
             found = [bool(test(text)) for text in texts]
             return bool(found) and all(found)
@@ -540,8 +562,8 @@ class Edit:
 
         Without `texts`, no token of any text changes: `tok.lint()` has proved that nothing yields what goes.
         With `texts`, what stays are the tokens of these texts and all that is made on the way to them; `size`
-        says how many pieces stay, the most frequent first. Bytes and special pieces always stay, and so do
-        the pieces in `keep`.
+        says how many pieces stay, the most frequent first. Bytes, special and UNUSED pieces always stay, and
+        so do the pieces in `keep`.
         """
         spec = self._spec
         ways = Ways(spec)
@@ -553,9 +575,10 @@ class Edit:
             return self._prune_dead(ways)
         if isinstance(texts, (str, bytes)):
             raise TypeError(f"texts is an iterable of texts; for one text write [{texts!r:.20}]")
+        size = None if size is None else checked_limit(size, "size")
         # 1. What always stays, and how often the corpus uses the others.
         types = spec.pieces.types
-        always = {id for id, type in enumerate(types) if type not in _OF_TEXT or self._is_needed(id)}
+        always = {id for id, type in enumerate(types) if type not in _PRUNABLE or self._is_needed(id)}
         always |= {id for piece in _several("keep", keep) if (id := self._id_of(piece)) < len(types)}
         counts = np.zeros(len(self.tokenizer), np.int64)
         for block, _ in blocks(texts):
@@ -569,7 +592,7 @@ class Edit:
         kept |= ways.needed(kept) & spec.ids.keys()
         least = len(kept)
         if size is not None and size < least:
-            stay = advised("bytes, special pieces, `keep`", "bytes and special pieces")
+            stay = advised("bytes, special and UNUSED pieces, `keep`", "bytes, special and UNUSED pieces")
             raise ValueError(f"{named('size')} is {size}, and {least} pieces always stay: {stay}")
         for id in used:
             more = (ways.needed([spec.pieces.texts[id]]) & spec.ids.keys()) - kept
@@ -639,13 +662,15 @@ class Edit:
         spec, rows, promise = self._spec, Rows(self._spec), RENAMED
         places = {self._id_of(before): after for before, after in names.items()}
         for id, after in places.items():
-            type = spec.pieces.types[id] if id < len(spec.pieces) else None
+            if not isinstance(after, str):
+                raise TypeError(f"a new name is a str, not {type(after).__name__}")
+            kind = spec.pieces.types[id] if id < len(spec.pieces) else None
             name = quoted(self.tokenizer.id_to_piece(id))
-            if type is None:
+            if kind is None:
                 raise ModelError(f"{name} is an added token; only pieces can be renamed")
-            if type not in (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.USER_DEFINED):
+            if kind not in (PieceType.CONTROL, PieceType.UNKNOWN, PieceType.USER_DEFINED):
                 raise ModelError(f"{name} is text, and its name is its text; only special pieces have names")
-            if type == PieceType.USER_DEFINED:
+            if kind == PieceType.USER_DEFINED:
                 promise = OTHER_NAMES
             rows.texts[id] = after.encode()
         rows.rename(names)
@@ -677,7 +702,8 @@ class Edit:
     def set_normalizer(self, rules: str | None = None, **settings: bool) -> Edit:
         """Change how text is rewritten: `rules` by name, such as "nfkc"; `add_dummy_prefix` and others.
 
-        The settings are the fields of `NormalizerSpec` that are true or false.
+        The settings are `add_dummy_prefix`, `remove_extra_whitespaces`, `escape_whitespaces` and
+        `prefix_before_space`, as in `NormalizerSpec`.
         """
         if self._spec.alphabet == "bytes" and (rules is not None or settings.keys() - {"add_dummy_prefix"}):
             raise ModelError(
@@ -754,6 +780,10 @@ def edit(model: str | os.PathLike[str] | Tokenizer) -> Edit:
     (['▁a', '▁tokenizer'], <cpbpe.Edit: add; 32000 ids → 32001>)
     """
     return Edit(loaded(model))
+
+
+def _woken(names: list[str]) -> list[str]:
+    return [f"UNUSED before, tokens now: {', '.join(names[:5])}"] if names else []
 
 
 def _several(name: str, given: Iterable[Any]) -> list[Any]:

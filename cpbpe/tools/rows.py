@@ -58,15 +58,23 @@ class Rows:
         self._falling = _is_falling(self.scores, self.types, spec.alphabet == "bytes")
 
     def append(self, text: bytes, score: float, type: PieceType = PieceType.NORMAL) -> None:
-        """Add a piece with the next free id. An added token that has this id becomes a CONTROL piece.
+        """Add a piece with the next free id. An added token that has this id becomes a CONTROL piece."""
+        self.adopt()
+        self._put(text, score, type, -1)
+
+    def adopt(self, wanted: bytes | None = None) -> bool:
+        """Make CONTROL pieces of the added tokens that have the next ids. Whether one of them has this text.
 
         (Such a piece keeps its id and is decoded to its text as before, because it has an entry in
         `Carried.tokens`.)
         """
-        while (token := self.added.pop(len(self.texts), None)) is not None:
-            self._flags.setdefault(text_of(token), ())
-            self._put(token, 0.0, PieceType.CONTROL, self._added_origins[token])
-        self._put(text, score, type, -1)
+        found = False
+        if wanted is None or wanted in self.added.values():
+            while (token := self.added.pop(len(self.texts), None)) is not None:
+                self._flags.setdefault(text_of(token), ())
+                self._put(token, 0.0, PieceType.CONTROL, self._added_origins[token])
+                found |= token == wanted
+        return found
 
     def _put(self, text: bytes, score: float, type: PieceType, origin: int) -> None:
         self.texts.append(text)

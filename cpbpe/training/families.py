@@ -31,7 +31,7 @@ from cpbpe.text.utf8 import BYTE_ORDER, to_letters
 from cpbpe.training.byte_options import BYTES, AnyOptions, ByteTrainOptions
 from cpbpe.training.corpus import Corpus
 from cpbpe.training.counting import CountSetup
-from cpbpe.training.options import MAX_PIECE_BYTES, TrainOptions, special_counts
+from cpbpe.training.options import LONGEST_PIECE, TrainOptions, special_counts
 from cpbpe.training.settings import settings_of, with_input, with_prefix
 
 Special = Mapping[int, tuple[str, int]]
@@ -316,7 +316,7 @@ class ByteFamily:
             ties=options.ties,
             min_frequency=options.min_frequency,
             # No model can hold a longer piece, so none is learned, whatever the option says.
-            max_length=min(options.max_piece_length or MAX_PIECE_BYTES, MAX_PIECE_BYTES),
+            max_length=min(options.max_piece_length or LONGEST_PIECE, LONGEST_PIECE),
             forbidden=tuple(token.encode() for token in options.special_tokens),
         )
 

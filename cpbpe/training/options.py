@@ -18,6 +18,7 @@ from textwrap import indent, wrap
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cpbpe.errors import TrainingError
+from cpbpe.model.piece_type import PieceType
 from cpbpe.spelling import counted, given, listed, named, spelled
 from cpbpe.text.charsmap import RULE_NAMES
 from cpbpe.training.option_names import REFUSED, advice
@@ -32,8 +33,8 @@ MAX_SENTENCE_LENGTH = 1 << 30
 ARGUMENTS = ("threads", "format", "field", "column", "memory_limit", "progress")
 """What `cpbpe.train` takes besides the options: how the corpus is read, and how the work is done."""
 
-MAX_PIECE_BYTES = 7999
-"""No model can hold a longer piece."""
+LONGEST_PIECE = 7999
+"""The longest piece that a model can hold, in bytes: see `MAX_PIECE_BYTES` in `model/validity.py`."""
 
 T = TypeVar("T", bound="Options")
 
@@ -300,7 +301,9 @@ class TrainOptions(Options):
         {0: ('<unk>', 2), 1: ('<s>', 3), 2: ('</s>', 3)}
         """
         # 1. The four that have ids of their own.
-        unknown, control, user_defined, byte = 2, 3, 4, 6
+        unknown, control, user_defined, byte = map(
+            int, (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.USER_DEFINED, PieceType.BYTE)
+        )
         placed: dict[int, tuple[str, int]] = {}
         names: dict[str, int] = {}
         for name in ("unk", "bos", "eos", "pad"):
@@ -322,6 +325,7 @@ class TrainOptions(Options):
                     f"{named(f'{name}_piece')} is {piece!r}, which is already the piece of id "
                     f"{names[piece]}; choose another text"
                 )
+            # (As in sentencepiece, the text decides: without an unk_id, bos_piece="<unk>" is of this type.)
             placed[id] = piece, unknown if piece == self.unk_piece else control
             names[piece] = id
         if self.unk_piece not in names and not self.byte_fallback:
@@ -358,6 +362,7 @@ class TrainOptions(Options):
             raise TrainingError(
                 f"{named('required_chars')}: {character!r} is already a special piece; leave one of them out"
             )
+        # (`auto_character_coverage` needs room for at least one piece to choose.)
         least = len(placed) + len(required) + (1 if self.auto_character_coverage else 0)
         if least > self.vocab_size:
             parts = special_counts(placed)
@@ -417,7 +422,7 @@ def special_counts(placed: Mapping[int, tuple[str, int]]) -> list[str]:
     >>> special_counts(TrainOptions().special_pieces())
     ['3 special pieces', '256 bytes']
     """
-    byte_pieces = sum(type == 6 for _, type in placed.values())
+    byte_pieces = sum(type == PieceType.BYTE for _, type in placed.values())
     parts = [counted(len(placed) - byte_pieces, "special piece"), counted(byte_pieces, "byte")]
     return [part for part in parts if not part.startswith("0 ")]
 
@@ -489,8 +494,8 @@ def _check_piece(name: str, piece: str) -> None:
         raise TrainingError(
             f"{named(name)}: {piece!r} contains a NUL character (U+0000), which no piece can hold"
         )
-    if len(piece.encode()) > MAX_PIECE_BYTES:
-        raise TrainingError(f"{named(name)}: {piece[:20]!r}... is longer than {MAX_PIECE_BYTES} bytes")
+    if len(piece.encode()) > LONGEST_PIECE:
+        raise TrainingError(f"{named(name)}: {piece[:20]!r}... is longer than {LONGEST_PIECE} bytes")
 
 
 def _float32(value: float) -> float:

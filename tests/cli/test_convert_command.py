@@ -233,7 +233,7 @@ def test_what_a_file_carries_is_shown(folder: Path, capsys: pytest.CaptureFixtur
     assert main(["inspect", "."]) == 0
     out = capsys.readouterr().out
     for part in (
-        "prefix        a space is put in front of a text, and by the file's wish not after special tokens",
+        "prefix        a space is put in front of a text, but not after special tokens, as the file asks",
         "add_bos=True, prefix_after_special=False; the option --file-options does it",
         "mask          <mask>",
         "chat template default, 1,234 characters",

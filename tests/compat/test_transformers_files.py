@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
 
 import cpbpe
 from cpbpe.compat.transformers import CpbpeTokenizer
-from tests.support import processes, tiers, zoo
+from tests.support import json_tokenizers, processes, tiers, zoo
 from tests.support.llama_tokenizers import V1, load, ours, with_extra
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -125,6 +125,15 @@ def test_a_folder_from_a_hub(tmp_path: Path) -> None:
         1,
         15359,
     ]
+
+
+@pytest.mark.parametrize("eos", [None, False, True])
+@pytest.mark.parametrize("bos", [None, False, True])
+def test_a_tokenizer_json_says_what_arguments_do_not(tmp_path: Path, bos: Any, eos: Any) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(json_tokenizers.model("llama", bos=True, eos=True))
+    ours = CpbpeTokenizer(tokenizer_file=tmp_path / "tokenizer.json", add_bos_token=bos, add_eos_token=eos)
+    plain = ours.encode("a", add_special_tokens=False)
+    assert ours.encode("a") == [1] * (bos is not False) + plain + [2] * (eos is not False)
 
 
 def test_paths(tmp_path: Path) -> None:

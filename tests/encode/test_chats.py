@@ -8,8 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -585,6 +587,15 @@ def test_hostile_templates(template: str, problem: str, monkeypatch: pytest.Monk
         ChatTemplate(template).render({"messages": SAID}, marks=True)
 
 
+@pytest.mark.parametrize("made", ["map('upper')", "map('length')", "select('in', ['a'])"])
+def test_filters_of_lists_ask_what_time_it_is(made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So one expression neither runs for long nor makes texts without end."""
+    clock = count()
+    monkeypatch.setattr(chat_templates, "time", SimpleNamespace(monotonic=lambda: next(clock) / 50))
+    with pytest.raises(cpbpe.ChatTemplateError, match="takes more than 10 seconds"):
+        ChatTemplate(f"{{{{ (['a'] * 999) | {made} | list | length }}}}").render({})
+
+
 def test_a_long_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is allowed grows with what is given."""
     monkeypatch.setattr(chat_templates, "MOST", 100)
@@ -629,6 +640,8 @@ def test_an_old_jinja(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jinja2.__version__", "3.1.5")
     with pytest.raises(ImportError, match=r"newer, and this is 3\.1\.5: pip install"):
         ChatTemplate("{{ messages }}")
+    monkeypatch.setattr("jinja2.__version__", "3.2.0rc1")
+    assert ChatTemplate("{{ messages }}").render({"messages": 1}) == "1"
 
 
 def test_without_jinja(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -336,7 +336,7 @@ def check_document(call: Call, expected: Expected) -> None:
 def again(tok: Tokenizer, ids: list[int], options: Options) -> list[int]:
     """What decoding and encoding gives for ids, each run of text by itself."""
     parts: list[Any] = []
-    for is_special, group in groupby(ids, tok.facts.special.shown.__contains__):
+    for is_special, group in groupby(ids, tok.facts.special.all_texts.__contains__):
         run = list(group)
         prefix = options.get("prefix_space")
         prefix = tok.spec.normalizer.add_dummy_prefix if prefix is None else prefix

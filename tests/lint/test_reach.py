@@ -4,6 +4,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -185,6 +186,16 @@ def test_byte_level(pattern: str | None, whole: bool) -> None:
     assert {found.reasons[id].code for id in found.reasons} <= {
         *("not-utf8", "blocked", "orphan", "completed", "cut-apart")
     }
+
+
+def test_a_piece_with_few_completions_and_only_inside_a_word() -> None:
+    """After the dummy prefix, "b" merges with it; and most characters that begin with the byte are pieces."""
+    letters = [bytes([byte]) for byte in range(256)]
+    longer = [b"\xc3" + bytes([byte]) for byte in range(0x88, 0xC0)]
+    pieces = [*letters, *longer, b" b", b"b\xc3"]
+    spec = byte_models.spec_of({piece: rank for rank, piece in enumerate(pieces)}, None, whole=False)
+    found = reach(replace(spec, normalizer=replace(spec.normalizer, add_dummy_prefix=True)))
+    assert found.texts[len(pieces) - 1] == "abÀ"
 
 
 # --- One piece ------------------------------------------------------------------------------------

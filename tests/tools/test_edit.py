@@ -140,6 +140,63 @@ def test_what_was_there_is_not_added_twice() -> None:
     assert len(again.tokenizer) == len(edit.tokenizer)
 
 
+def test_a_piece_that_a_rule_makes_can_be_added_although_another_rule_rewrites_it() -> None:
+    rules = [("x", "y"), ("y", "z")]
+    tok = cpbpe.train(["low lower lowest"] * 9, vocab_size=270, normalization_rules=rules).tokenizer
+    assert cpbpe.edit(tok).add(pieces=["y"]).tokenizer.encode_pieces("lowx") == ["▁low", "y"]
+    learned = cpbpe.edit(tok).from_corpus(["x x low x"] * 5, 1)
+    assert learned.report().made == ("y",)
+    with pytest.raises(ModelError, match="rewrites it to 'y' first"):
+        cpbpe.edit(tok).add(pieces=["x"])
+
+
+def test_what_cannot_be_learned_is_noted_beside_what_was() -> None:
+    # (Training does not protect "x" from the rules, but encoding does.)
+    options: dict[str, Any] = {"normalization_rules": [("x", "y"), ("y", "z")], "user_defined_symbols": ["x"]}
+    tok = cpbpe.train(["low lower lowest"] * 9, vocab_size=270, **options).tokenizer
+    edit = cpbpe.edit(tok).from_corpus(["x xa x a ba"] * 5, 3)
+    learned, left_out = edit.steps[0].notes
+    assert edit.report().made == ("a", "b")
+    assert learned.startswith("0 merges and 3 characters")
+    assert left_out.startswith("1 piece left out")
+
+
+def test_an_added_token_becomes_a_piece_that_can_be_special() -> None:
+    tok = trained(700).tokenizer.with_special_tokens(["<x>", "<y>"])
+    edit = cpbpe.edit(tok).add(["<y>"], kind="control").set_special(pad="<y>")
+    assert edit.tokenizer.pad_id == tok.vocab["<y>"] == len(tok) - 1
+    assert len(edit.tokenizer) == len(tok)
+    assert edit.steps[0].notes == (
+        "2 added tokens became pieces of type CONTROL, with the ids that they had",
+    )
+    with pytest.raises(ModelError, match="'<z>' is already an added token"):
+        cpbpe.edit(tok.with_special_tokens({"<z>": 900})).add(["<z>"], kind="control")
+
+
+def test_merging_wakes_unused_pieces_as_adding_does() -> None:
+    tok = cpbpe.train(["low lower lowest"] * 9, vocab_size=270).tokenizer
+    other = cpbpe.train(["wlowere lowere"] * 20, vocab_size=275).tokenizer
+    unused = cpbpe.edit(tok).add(["lowerest"], between="unused")
+    edit = unused.merge(other)
+    assert "UNUSED before, tokens now: ▁lowere" in edit.steps[-1].notes
+    assert edit.tokenizer.encode_pieces("lowere") == ["▁lowere"] != unused.tokenizer.encode_pieces("lowere")
+
+
+def test_new_names_and_sizes_are_checked() -> None:
+    edit = cpbpe.edit(trained(700).tokenizer)
+    with pytest.raises(TypeError, match="a new name is a str, not int"):
+        edit.rename({"<s>": 5})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="size must be an integer, not str"):
+        edit.prune(["low"], size="5")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("between", ["normal", "unused"])
+def test_a_word_on_the_way_to_another_one_did_not_exist_already(between: Any) -> None:
+    edit = cpbpe.edit(tokenizer(V1, "core")).add(["myocarditis", "myoc"], between=between)
+    assert edit.tokenizer.encode_pieces("myoc") == ["▁myoc"]
+    assert edit.steps[0].notes == ()
+
+
 def test_words_of_scripts_without_spaces_are_pointed_out() -> None:
     edit = cpbpe.edit(tokenizer(V1, "core")).add(["機械学習", "machine"])
     assert "give them as pieces" in edit.steps[0].notes[0]

@@ -118,6 +118,15 @@ def test_a_page_has_35_lines() -> None:
         assert all(len(line.split()[-1]) == 30 for line in counts if f" {share}%" in line)
 
 
+@pytest.mark.parametrize(
+    ("whole", "row"),
+    [(True, "taken whole, even if no merges make it"), (False, "merged like any other text")],
+)
+def test_what_is_a_piece_by_itself(whole: bool, row: str) -> None:
+    seen = cpbpe.Tokenizer.from_spec(model(whole=whole)).inspect()
+    assert f"  a chunk       that is a piece is {row}" in page(seen, "a model")
+
+
 def test_bars() -> None:
     made = Lines(40)
     made.bars({"one": 600, "two": 300, "three": 1, "four": 0, "five": 90, "six": 9})

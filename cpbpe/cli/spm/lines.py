@@ -314,7 +314,7 @@ def _unknown(tok: Tokenizer) -> int | None:
 def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[Block], bytes]:
     alpha = flags["alpha"]
     if not isfinite(alpha) or alpha < 0:
-        raise ValueError(f"--alpha must be a number from 0 to 1, not {alpha}")
+        raise ValueError(f"--alpha must be a number, 0 or more, not {alpha}")
     if flags["nbest_size"] > _MAX_NBEST_SIZE:
         raise ValueError(f"--nbest_size must be at most {_MAX_NBEST_SIZE}, not {flags['nbest_size']}")
     if flags["random_seed"] != NO_SEED:
@@ -338,13 +338,13 @@ def _vocabulary(tok: Tokenizer, files: list[str]) -> Iterator[bytes]:
         import numpy as np
     counts = np.zeros(tok.vocab.piece_count, np.int64)
 
-    def counted(block: Block) -> bytes:
+    def counts_of(block: Block) -> bytes:
         of_block: bytes = (
             np.bincount(encoded(tok, block).ids, minlength=len(counts)).astype(np.int64).tobytes()
         )
         return of_block
 
-    for part in transformed(files, counted):
+    for part in transformed(files, counts_of):
         counts += np.frombuffer(part, np.int64)
     pieces = tok.facts.spec.pieces
     totals: Counter[bytes] = Counter()
@@ -461,6 +461,7 @@ class _Ids:
 # --- spm_normalize ---------------------------------------------------------------------------------
 
 _BREAKS = re.compile("[\b\v\f\n\r]")
+"""Characters that spm_normalize writes as a space in the comment of a rule."""
 
 
 def normalize(given: CommandLine) -> None:

@@ -44,7 +44,7 @@ _FLAGS = (
     Flag("user_defined_symbols", "string", "", "pieces that are kept whole, with commas between them"),
     Flag("user_defined_symbols_file", "string", "", "a file with more of them, one on each line"),
     Flag("required_chars", "string", "", "characters that get a piece however rare they are"),
-    Flag("required_chars_file", "string", "", "a file with them, which counts instead"),
+    Flag("required_chars_file", "string", "", "a file with these characters, used instead"),
     Flag("byte_fallback", "bool", False, "add pieces for all bytes"),
     Flag("auto_character_coverage", "bool", False, "let characters and merges compete"),
     Flag("vocabulary_output_piece_score", "bool", True, "write scores into the .vocab file"),
@@ -92,7 +92,6 @@ _OTHERWISE = (
     "control_symbols_file",
     "user_defined_symbols_file",
     "required_chars_file",
-    "denormalization_rule_tsv",
     "random_seed",
 )
 
@@ -118,8 +117,6 @@ def run(given: CommandLine) -> None:
             options[name] = symbols
     if flags["required_chars_file"]:
         options["required_chars"] = "".join(_lines(flags["required_chars_file"]))
-    if flags["denormalization_rule_tsv"]:
-        options["denormalization_rule_tsv"] = flags["denormalization_rule_tsv"]
     prefix = flags["model_prefix"]
     with importing:
         from cpbpe.compat.sentencepiece import SentencePieceTrainer

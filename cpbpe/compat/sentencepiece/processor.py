@@ -42,7 +42,8 @@ ReturnType = Any
 """int, str, bytes, "numpy", "offset_mapping", "proto" or "serialized_proto"."""
 
 RETURN_TYPES = (int, str, bytes, "proto", "serialized_proto", "numpy", "offset_mapping")
-MESSAGES = ("proto", "serialized_proto", "offset_mapping")
+DETAILED = ("proto", "serialized_proto", "offset_mapping")
+"""The return types that say of each token where it came from: messages, and offset mappings."""
 _PLAIN = Options()
 _OPTIONS = {flags: Options(*flags) for flags in product((False, True), repeat=4)}
 
@@ -93,7 +94,7 @@ def _is(kind: PieceType) -> Callable[..., Any]:
 
 def _encodes(kind: ReturnType, name: str = "Encode") -> Callable[..., Any]:
     def encode(self: SentencePieceProcessor, input: Any, **kwargs: Any) -> Any:
-        if not kwargs:
+        if not kwargs:  # (a call without ** is faster)
             return getattr(self, name)(input, return_type=kind)
         return getattr(self, name)(input=input, return_type=kind, **kwargs)
 
@@ -243,7 +244,7 @@ class SentencePieceProcessor:
         if (
             type(input) is str
             and return_bytes is enable_sampling is nbest_size is alpha is num_threads is None
-            and self._samples_nothing()
+            and self._has_plain_defaults()
             and (
                 kind is int
                 or kind == "numpy"
@@ -267,10 +268,10 @@ class SentencePieceProcessor:
             type(input) is str
             and return_bytes is add_bos is add_eos is reverse is num_threads is None
             and self._add_bos is self._add_eos is self._reverse is False
-            and self._samples_nothing()
+            and self._has_plain_defaults()
         ):
             if enable_sampling is nbest_size is alpha is None:
-                if kind in MESSAGES and emit_unk_piece is None and self._emit_unk_piece is False:
+                if kind in DETAILED and emit_unk_piece is None and self._emit_unk_piece is False:
                     return self._message(input, kind, _PLAIN, False)
             elif (
                 (kind is int or (kind is str and emit_unk_piece is None and self._emit_unk_piece is False))
@@ -301,7 +302,7 @@ class SentencePieceProcessor:
         model = self._processor
         if isinstance(input, list):
             return self._encode_all(model, input, kind, options, threads, thread_pool, return_bytes)
-        if kind in MESSAGES:
+        if kind in DETAILED:
             if return_bytes is None:
                 return_bytes = isinstance(input, bytes)
             return self._message(as_text(input), kind, options, as_bool(return_bytes, "return_bytes"))
@@ -318,17 +319,17 @@ class SentencePieceProcessor:
         return_bytes: bool | None,
     ) -> Any:
         as_int(num_threads, "num_threads")
-        if kind in MESSAGES:
+        if kind in DETAILED:
             if return_bytes is not None:
                 return_bytes = as_bool(return_bytes, "return_bytes")
-        elif kind in (str, bytes) and not input:
+        elif kind in (str, bytes) and not input:  # (as in sentencepiece: these do not need a model or a pool)
             return []
         texts = as_texts(input)
         threads = workers(texts, num_threads, thread_pool)
         try:
-            if model.engine_or_none is None:
+            if model.engine_or_none is None:  # (as in sentencepiece, the texts are checked before the model)
                 _ = [utf8(text) for text in texts]
-            if kind not in MESSAGES:
+            if kind not in DETAILED:
                 return model.encoded_all(texts, kind, options, threads)
             if return_bytes is None:
                 return_bytes = bool(input) and isinstance(input[0], bytes)
@@ -402,7 +403,8 @@ class SentencePieceProcessor:
     ) -> Any:
         """Encode a long text with several threads; the result is that of `Encode`.
 
-        `chunk_len` is checked but has no effect: texts are cut only where that changes nothing.
+        `chunk_len` must be given, as an integer above 0, but has no effect: texts are cut only where that
+        changes nothing.
         """
         kind = self._kind(return_type, out_type)
         threads = self._threads(num_threads)
@@ -419,7 +421,7 @@ class SentencePieceProcessor:
         results = []
         for text in map(as_text, texts):
             workers_of_text = workers([text], threads, thread_pool)
-            if kind in MESSAGES:
+            if kind in DETAILED:
                 data = self._processor.message(text, options, in_parallel=True)
                 results.append(message(data, kind))
             else:
@@ -447,8 +449,8 @@ class SentencePieceProcessor:
         Pieces that are bytes are decoded to bytes. The first item of `input`, or of the first sequence in it
         that is not empty, decides what it holds.
         """
-        # (No comprehension here uses a variable of this method. Python makes each one that is shared with a
-        # comprehension slower everywhere: six of them took a quarter of the time of a short call.)
+        # (No comprehension here uses a variable of this method: every access to such a variable is slower.
+        # Six of them took a quarter of the time of a short call.)
         # 1. The usual calls.
         if (
             type(input) is list
@@ -482,13 +484,15 @@ class SentencePieceProcessor:
             as_int(threads, "num_threads")
             if not pieces:
                 rows = [row if type(row) is list or hasattr(row, "dtype") else as_ids(row) for row in rows]
-            elif model.engine_or_none is None or kind in MESSAGES:
+            elif model.engine_or_none is None or kind in DETAILED:
                 rows = [as_pieces(row) for row in rows]  # (otherwise they are checked as they are decoded)
             threads = workers(rows, threads, thread_pool)
-        if kind in MESSAGES:
+        if kind in DETAILED:
             if batch and not pieces:
                 rows = [as_ids(row) for row in rows]
-                for row in rows:  # an invalid row raises before a text that is not UTF-8 does
+                # All rows are checked before a text that is not UTF-8 raises, and then the model. (As in
+                # sentencepiece, no model is needed if there is no row.)
+                for row in rows:
                     model.check_ids(row)
                     _ = model.engine
             elif kind == "offset_mapping" and pieces and not isinstance(rows[0], (list, tuple)):
@@ -628,8 +632,8 @@ class SentencePieceProcessor:
             return self._return_type
         return checked_return_type(return_type, out_type, self._return_type)
 
-    def _samples_nothing(self) -> bool:
-        """Whether the constructor's arguments clearly ask for no samples, so that they need no checks."""
+    def _has_plain_defaults(self) -> bool:
+        """Whether the constructor's sampling arguments and `num_threads` need no checks."""
         return (
             self._enable_sampling is False
             and self._nbest_size == -1
@@ -666,7 +670,7 @@ class SentencePieceProcessor:
                 as_bool(reverse, "reverse"),
                 as_bool(emit_unk_piece, "emit_unk_piece"),
             )
-        if kind in MESSAGES and True in options[:4]:
+        if kind in DETAILED and True in options[:4]:
             raise RuntimeError(
                 "add_bos, add_eos, reverse and emit_unk_piece do not go with a return_type that is a message "
                 "or an offset mapping; leave them out"

@@ -271,7 +271,7 @@ class Encoding:
     def encode_to_numpy(
         self, text: str, *, allowed_special: Allowed = NONE, disallowed_special: Disallowed = "all"
     ) -> NDArray[np.uint32]:
-        """The same as an array."""
+        """The same as an array. (As in tiktoken, a lone surrogate raises UnicodeEncodeError.)"""
         if not isinstance(text, str):
             raise _not_a_text(text)
         allowed, refused = self._special.choice(allowed_special, disallowed_special)
@@ -322,7 +322,8 @@ class Encoding:
         """The ids of a text that will not change if more text follows, and the ids that may come after them.
 
         Each of the latter lists stands for the rest of the text, and its last token may reach beyond that.
-        The lists are those that tiktoken finds, which are not all that are possible.
+        The lists are those that tiktoken finds, which are not all that are possible. (As in tiktoken, a lone
+        surrogate raises UnicodeEncodeError.)
         """
         if not isinstance(text, str):
             raise _not_a_text(text)
@@ -363,6 +364,7 @@ class Encoding:
 
     def decode_bytes(self, tokens: Sequence[int]) -> bytes:
         """The bytes of ids. KeyError for an id that is not in use."""
+        # (The decoder writes GAP for an id that is not in use. A text may hold it, too, so then look again.)
         if type(tokens) is list and self._decoder is not None:
             data = self._decoder.decode_bytes(tokens)
             if data is not None and (self._has_no_gaps or data.find(GAP) < 0):

@@ -120,6 +120,7 @@ def _trimmed(tokens: list[str], spans: list[Span], keeps_prefix: bool, first: in
         if leading == 1 and keeps_prefix and (at == first or begin == 0):
             leading = 0  # (with several spaces, none of them is a prefix)
         begin = min(begin + leading, end)
+        # (If `trailing` were more than `end`, tokenizers keeps the end.)
         found.append((begin, max(end - trailing, begin) if end >= trailing else end))
     return found
 
@@ -287,7 +288,7 @@ class Encoding:
         """The text that a token came from."""
         token = arguments.unsigned(token_index, "token_index")
         if not self.ranges:
-            return 0 if token <= len(self) else None
+            return 0 if token <= len(self) else None  # (<=, as in tokenizers)
         return next((n for n, (begin, end) in self.ranges.items() if begin <= token < end), None)
 
     def token_to_chars(self, token_index: int) -> Span | None:
@@ -370,8 +371,8 @@ class Encoding:
             return
         if stride >= most:
             raise ValueError(
-                f"stride is {stride}, and must be less than the number of tokens that stay of a text, here "
-                f"{most}: those that are put around texts count, too, and the texts of a pair share the rest"
+                f"stride is {stride}, and must be less than the number of tokens that a text keeps, here "
+                f"{most} (max_length without the tokens around the texts, which the texts of a pair share)"
             )
         parts = [Encoding(cut(self.runs, *window)) for window in windows(len(self), most, stride, direction)]
         self.set(parts[0].runs)

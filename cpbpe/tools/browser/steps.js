@@ -316,7 +316,7 @@
     const never = (why) => [`No text yields it: ${why}.`];
     if (pieces.find(pack(bytes)) !== id) return never('another piece has the same text, or none is ever found');
     if (pieces.model.types[id] === USER_DEFINED) {
-      return never('too many user-defined pieces begin like it, and one of them is found');
+      return never('it begins with too many user-defined pieces, and one of them is found');
     }
     if (pieces.model.takesWhole) return ['No merges make it; only a chunk of exactly this text becomes it, whole.'];
     const makes = (symbols) => {

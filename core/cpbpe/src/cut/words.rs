@@ -210,6 +210,7 @@ impl<'a> Cutter<'a> {
         // A character of several bytes is never a single here, nor is a byte that does not become exactly one id.
         let looked_up =
             |byte| self.joinable.singles.looked_up.as_ref().is_some_and(|looked_up| looked_up[usize::from(byte)] != 0);
+        // If no word is open, the last character before the batch may still be one (see the end of this function).
         let last = if self.base > 0 { self.padded[self.base - 1] } else { 0 };
         if self.open.is_none() && self.base > 0 && (last >= 0x80 || looked_up(last)) {
             self.open = Some(character_before(self.padded, self.base));
@@ -266,6 +267,7 @@ impl<'a> Cutter<'a> {
         } else {
             self.open = None;
         }
+        // (Whether the last byte is a single depends on the first cut of the next batch.)
         words.singles_end = self.open.unwrap_or(if self.base > self.length { self.length } else { self.base - 1 });
         Some(())
     }
@@ -365,7 +367,7 @@ fn around_long_characters(
 
 const SPACE: u32 = character(utf8::SPACE);
 
-/// Whether an entry is that of U+2581, in a vocabulary for which text with U+2581 is not compact.
+/// Whether an entry (see `vocab/characters.rs`) is that of U+2581, if text with U+2581 is not compact.
 #[inline(always)]
 pub fn is_space(entry: u32) -> bool {
     entry & (ONE | UNKNOWN) == UNKNOWN

@@ -85,7 +85,7 @@ impl Fold {
 struct Start<'a>(&'a [u8]);
 
 impl Places {
-    /// The places for a normalizer.
+    /// The places for a normalizer with these rules and user-defined pieces. `squeeze`: one of several spaces stays.
     pub fn new(rules: Option<&Charsmap>, keys: Option<&Keys>, squeeze: bool) -> Places {
         let mut places = Places { nodes_left: MAX_NODES, ..Places::with(0, 0) };
         places.add_first(Start(utf8::SPACE)); // it is written differently in compact text
@@ -139,6 +139,7 @@ impl Places {
         let mut folds: Vec<Fold> = Vec::new();
         // The byte with which the current range would go on. It passes over places, because these are never copied.
         let mut next = 0;
+        // No rule for a byte; or one, and what it becomes if that is one ASCII character.
         let rule = |byte: u8| match rules.longest(&[byte], 0) {
             Some((&[new @ 0..0x80], 1)) => Some(Some(new)),
             other => other.map(|_| None),
@@ -306,12 +307,10 @@ impl Places {
 
     /// Record that a rule ends within a character that begins with these bytes.
     fn add_prefix(&mut self, bytes: &[u8]) {
-        for second in 0x80..0xC0 {
-            match *bytes {
-                [first] => self.add_key(first, second),
-                [first, second, ..] => self.add_key(first, second),
-                [] => {}
-            }
+        match *bytes {
+            [first] => (0x80..0xC0).for_each(|second| self.add_key(first, second)),
+            [first, second, ..] => self.add_key(first, second),
+            [] => {}
         }
     }
 

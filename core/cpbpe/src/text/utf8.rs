@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_literal_is_a_space() {
+    fn compact_text_has_a_space_for_each_u2581() {
         let mut text = "\u{2581}a\u{2581}\u{2582}".as_bytes().to_vec();
         make_compact(&mut text);
         assert_eq!(text, " a \u{2582}".as_bytes());

@@ -21,7 +21,8 @@ use crate::watch::{Monitor, NO_CHECK};
 
 /// U+2585: sentences that contain it are skipped.
 const RESERVED: &[u8] = "\u{2585}".as_bytes();
-/// The class of a byte that may begin a symbol, so that the character has to be looked at more closely.
+/// The class of a byte that may begin a symbol, so that the character has to be looked at more closely. (No script has
+/// so high a number.)
 const MAYBE_SYMBOL: CharClass = SCRIPTS_END - 1;
 /// The class of a byte that is part of a longer character.
 const LONGER: CharClass = SCRIPTS_END - 2;
@@ -40,7 +41,7 @@ pub struct Cutter {
     plain: bool,
     /// Which lines normalizing changes; `None` if no line can be counted in place.
     pub(super) changes: Option<LineChanges>,
-    /// Whether groups can be counted before they are cut.
+    /// Whether groups (see `groups.rs`) can be counted before they are cut.
     grouped: bool,
     /// The class of every character.
     classes: CharClasses,
@@ -49,7 +50,7 @@ pub struct Cutter {
     /// The class of the letters A to Z and a to z if all of them have the same one, and no symbol begins with one of
     /// them; otherwise ALWAYS_ALONE.
     letter_class: CharClass,
-    /// Whether spaces are never cut apart.
+    /// Whether spaces are never cut apart, and no symbol begins with one.
     joins_spaces: bool,
     /// Cuts short texts of ASCII characters.
     ascii: AsciiCuts,
@@ -117,7 +118,6 @@ impl Cutter {
             byte if byte.is_ascii() => classes.of(char::from(byte)),
             _ => LONGER,
         });
-        // Only if spaces are never cut apart, and no symbol begins with one.
         let spaces = [' '; 2].map(|space| classes.of(space));
         let joins_spaces = !symbols.begins(b' ') && !spec.limits.cuts(spaces[0], spaces[1]);
         let mut alphabet = (b'A'..=b'Z').chain(b'a'..=b'z').map(|letter| byte_classes[usize::from(letter)]);

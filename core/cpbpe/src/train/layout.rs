@@ -51,8 +51,14 @@ pub fn by_count(words: &WordsRef) -> Result<Vec<u32>, Halt> {
     Ok(order)
 }
 
-/// Lay out the words in this many parts. `write` appends the symbols of a word, which it is given with its place; there
-/// are this many symbols, from 1 on.
+/// An estimate of how frequent the last of this many merges will be: rarer pairs need not be tracked. (Frequent words
+/// become pieces, so it depends on the word of that rank. A wrong estimate costs only time.)
+pub fn last_frequency(words: &WordsRef, by_count: &[u32], merges: usize) -> u64 {
+    by_count.get(merges / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5)
+}
+
+/// Lay out the words as text in `parts` parts. `write` is given a word and its place, and appends its symbols: numbers
+/// from 1 to `symbols`.
 pub fn lay_out(
     words: &WordsRef,
     order: &[u32],
@@ -64,17 +70,17 @@ pub fn lay_out(
     // Words that are neighbours in this order go to different parts, so that all parts are alike.
     let lay_out_part = |number: usize| -> Result<TextPart, Error> {
         let mut part = TextPart::new(symbols);
-        let mut symbols = Vec::new();
+        let mut written = Vec::new();
         for (done, &at) in order.iter().skip(number).step_by(parts).enumerate() {
             if done % CHECK_INTERVAL == 0 {
                 monitor.check()?;
             }
             let (word, count) = words.get(at as usize);
-            symbols.clear();
-            symbols.grow(word.len())?;
-            write(at as usize, word, &mut symbols);
+            written.clear();
+            written.grow(word.len())?;
+            write(at as usize, word, &mut written);
             // A character that is not accepted divides a word. A symbol that is alone never merges.
-            for run in symbols.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
+            for run in written.split(|&symbol| symbol == NO_SYMBOL).filter(|run| run.len() > 1) {
                 part.push(run, count)?;
             }
         }

@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::memory::zeros;
 use crate::train::characters::{accept_characters, count_characters};
-use crate::train::layout::{by_count, lay_out};
+use crate::train::layout::{by_count, last_frequency, lay_out};
 use crate::train::learner::Learner;
 use crate::train::text::TextPart;
 use crate::train::tracked::TrackedPairs;
@@ -98,8 +98,7 @@ pub fn learn(
     }
     let parts = if words.len() < tuning.parts_from { 1 } else { threads.max(1) };
     let order = by_count(words)?;
-    // Frequent words become pieces, so the last merge is about as frequent as the word of that rank.
-    let last_frequency = order.get(limit / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5);
+    let last_frequency = last_frequency(words, &order, limit);
     let mut track_every_pair = false;
     loop {
         let mut symbol_of: Vec<u32> = zeros(0x11_0000)?; // NO_SYMBOL

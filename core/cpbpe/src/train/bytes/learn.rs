@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::memory::collected;
 use crate::train::bytes::tracked::BytePairs;
-use crate::train::layout::{by_count, lay_out};
+use crate::train::layout::{by_count, last_frequency, lay_out};
 use crate::train::learner::Learner;
 use crate::train::pairs::SymbolNumber;
 use crate::train::text::TextPart;
@@ -43,8 +43,8 @@ pub fn learn_bytes(
     threads: usize,
     monitor: &Monitor,
 ) -> Result<Merges, Error> {
-    // 1. Write the text as symbols. If the first of several pairs is merged, the words must be in the order of the
-    //    text.
+    // 1. Write the text as symbols. With `Ties::First`, places decide between equally frequent pairs, so the words must
+    //    be in the order of the text.
     monitor.enter(LearnPhase::Pairs, words.len());
     if words.len() > u32::MAX as usize {
         return Err(Error::TextTooLong);
@@ -65,9 +65,8 @@ pub fn learn_bytes(
     if spec.merges == 0 {
         return Ok(merges);
     }
-    // Frequent words become pieces, so the last merge is about as frequent as the word of that rank.
     let last_frequency = match spec.ties {
-        Ties::Ids => order.get(spec.merges / 4 * 3).map_or(0, |&at| words.count(at as usize) / 4 * 5),
+        Ties::Ids => last_frequency(words, &order, spec.merges),
         Ties::First => 0,
     };
     // Symbol 1 is the byte with the id 0, and so on; or they are those of an older model.
@@ -86,10 +85,10 @@ pub fn learn_bytes(
 
     // 2. Merge.
     let least = spec.min_frequency.max(1);
-    let all = parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
+    let track_every_pair = parts.iter().map(TextPart::size).sum::<usize>() < tuning.small;
     let tracked = BytePairs::new(spec, texts)?;
     let mut learner = Learner::new((spec.merges, least), tuning, parts, tracked, last_frequency, monitor);
-    learner.merge_all(spec.merges, all.then_some(least), &mut merges)?;
+    learner.merge_all(spec.merges, track_every_pair.then_some(least), &mut merges)?;
     Ok(merges)
 }
 
