@@ -105,7 +105,7 @@ def test_what_is_refused() -> None:
         mine.post_processor = our_processors.Sequence([template, template])
     for made in (our_processors.Sequence, processors.Sequence):
         with pytest.raises(TypeError, match="list"):  # (an iterator that was used up would be none)
-            made(iter([]))
+            made(iter([]))  # type: ignore[arg-type]
     mine.post_processor = None
     assert mine.post_processor is None
     assert mine.encode("a").ids == mine.cpbpe.encode("a")

@@ -104,10 +104,17 @@ view.redraw = () => {
   document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1); // for tests: how often drawn
 };
 
+// Before the browser lays out a long text: its box does not grow with it, and an endless word is broken anywhere,
+// because finding where it may be takes long.
+const fit = (text) => {
+  box.classList.toggle('long', text.length > AT_ONCE);
+  box.classList.toggle('unbroken', /\S{5000}/.test(text));
+};
+
 const drawControls = () => {
   const { columns } = state;
   if (state.text !== written) box.value = written = state.text;
-  box.classList.toggle('long', state.text.length > AT_ONCE);
+  fit(state.text);
   if (state.text.length <= AT_ONCE) {
     box.style.height = 'auto';
     box.style.height = `${box.scrollHeight + 2}px`;
@@ -340,6 +347,7 @@ const typed = () => {
 const listen = () => {
   const on = (id, event, then) => view.by(id).addEventListener(event, then);
   on('text', 'input', () => {
+    fit(box.value);
     clearTimeout(timer);
     timer = setTimeout(typed, box.value.length > AT_ONCE ? 150 : 0);
   });
