@@ -3,7 +3,9 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,10 @@ from cpbpe import PieceType, Tokenizer
 from cpbpe.model.formats.registry import GGUF
 from cpbpe.model.formats.sentencepiece import carried_of
 from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.model.formats.tokenizer_json.merging import Names
 from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs
+from cpbpe.model.spec import PLAIN, Carried
+from tests.bytes.models import model
 from tests.support import budget, json_files
 from tests.support.json_files import Json, added, dumped, gemma, ids_of, llama, phi3, theirs
 from tests.support.time_limit import time_limit
@@ -28,6 +33,11 @@ def metaspace_always() -> Json:
 def metaspace_first() -> Json:
     content = metaspace_always()
     content["pre_tokenizer"]["prepend_scheme"] = "first"
+    return content
+
+
+def byte_level() -> Json:
+    content: Json = json.loads(write(model("gpt2")).data)
     return content
 
 
@@ -58,6 +68,37 @@ def test_flags_of_added_tokens(form: Callable[[], Json], special: bool) -> None:
             for skip in (True, False):
                 theirs_said = other.decode(ids, skip_special_tokens=skip)
                 assert tok.decode(ids, skip_special_tokens=skip) == theirs_said, (flags, text)
+
+
+@pytest.mark.parametrize("form", [llama, metaspace_first, metaspace_always, gemma, byte_level])
+@pytest.mark.parametrize("flags", [{}, {"normalized": True}, {"single_word": True}], ids=str)
+def test_files_with_tokens_that_are_not_special_are_converted(
+    form: Callable[[], Json], flags: Json, tmp_path: Path
+) -> None:
+    """The texts that are tried out, and those of a user, may hold such tokens, such as runs of spaces."""
+    content = form()
+    free = max([*content["model"]["vocab"].values(), *(token["id"] for token in content["added_tokens"])]) + 1
+    content["added_tokens"] += [added(free, "  ", False, **flags), added(free + 1, "qux", False, **flags)]
+    (tmp_path / "in.json").write_bytes(dumped(content))
+    done = cpbpe.convert(tmp_path / "in.json", tmp_path / "out.json", verify=["a  qux b", "x  qux"])
+    assert done.is_exact, done.differences
+    assert done.tried is not None
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_user_defined_pieces_that_are_added_tokens_too(special: bool) -> None:
+    """What is written can be read again, and is the same model."""
+    spec = json_files.spec_of("user-defined-llama")
+    text = Names(spec).user_defined[0]
+    spec = replace(spec, carried=Carried(tokens={text: () if special else (PLAIN,)}))
+    data = write(spec).data
+    again = read(data).spec
+    assert again.pieces.types[spec.ids[text.encode()]] == PieceType.USER_DEFINED
+    assert again.carried.tokens == spec.carried.tokens
+    tok, other = Tokenizer.from_spec(again), theirs(data)
+    other.encode_special_tokens = False
+    for given in (f"a{text}b", f" {text} {text}", f"{text}"):
+        assert tok.encode(given, allowed_special="all") == ids_of(other, given)
 
 
 @pytest.mark.slow
