@@ -69,7 +69,7 @@ def read_folder(
         if not closely:
             warn_of(read, f"{folder}: ")
         differences = read.differences
-        notes = [*format.notes_of(read), *notes]
+        notes = [*format.notes_of(read), *beside.notes]
         facts = facts_of_read(_changed_spec(read.spec, format, beside, notes))
     # 2. Everything else that these files say.
     joined = _Joining(facts, beside, notes, conflicts, is_json=format is JSON).joined(folder)
@@ -98,6 +98,9 @@ def _read(
     if known is not None and hints.pattern is None:
         hints = hints._replace(pattern=known[0])
     read = format.read(data, allow_differences=allow_differences, hints=hints)
+    if format is JSON:
+        own = read.spec.carried.options
+        beside.follow_tokenizer_json(own.get("add_bos", False), own.get("add_eos", False))
     if known is None:
         return read
     for text in beside.tokens.values():  # the class normalizes a text before it does anything else

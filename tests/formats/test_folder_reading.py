@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 import cpbpe
 from cpbpe import ModelError, Tokenizer
@@ -218,6 +219,20 @@ def test_a_folder_with_a_tokenizer_json_alone(tmp_path: Path, model: Tokenizer) 
     assert (tok.pad_id, tok.file_options, tok.chat_templates) == (2, {"add_bos": True}, {"default": "T"})
     assert tok.vocab.added_tokens == {"<|x|>": 700}
     assert "add_prefix_space is ignored" in notes(tmp_path)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("said", [True, False, None])
+def test_what_a_tokenizer_json_puts_around_texts(tmp_path: Path, wanted: bool, said: bool | None) -> None:
+    """It is followed, whatever tokenizer_config.json says, as in transformers 5."""
+    Tokenizer.from_bytes(zoo.model("llama")).using(add_bos=wanted).save(tmp_path / "tokenizer.json")
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "add_bos_token": said}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = cpbpe.load(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    assert theirs("Hi").input_ids == tok.encode("Hi", **tok.file_options)
+    assert tok.file_options == ({"add_bos": True} if wanted else {})
+    assert ("which transformers 5 follows" in notes(tmp_path)) == (said is not None and said != wanted)
 
 
 def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:

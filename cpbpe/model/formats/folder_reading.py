@@ -92,6 +92,16 @@ class FolderSettings:
     notes: list[str] = field(default_factory=list)
     """What cannot be kept."""
 
+    def follow_tokenizer_json(self, add_bos: bool, add_eos: bool) -> None:
+        """Whether texts get bos and eos is what tokenizer.json says, and not what these files say."""
+        for option, wanted in (("add_bos", add_bos), ("add_eos", add_eos)):
+            if self.options.get(option, wanted) != wanted:
+                self.notes.append(
+                    f"{CONFIG} says {option}_token={self.options[option]}, and {TOKENIZER}, which "
+                    f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
+                )
+            self.options[option] = wanted
+
 
 def read_settings(folder: str, main: str) -> FolderSettings:
     """Return what the files of a folder say in addition to its model, the file `main`. Any may be missing.
@@ -262,14 +272,8 @@ def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
         )
         return
-    for option, end in zip(("add_bos", "add_eos"), ends, strict=True):
-        wanted = end is not None
-        if settings.options.get(option, wanted) != wanted:
-            settings.notes.append(
-                f"{CONFIG} says {option}_token={settings.options[option]}, and {TOKENIZER}, which "
-                f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
-            )
-        settings.options[option] = wanted
+    first, last = ends
+    settings.follow_tokenizer_json(first is not None, last is not None)
 
 
 # --- Chat templates -------------------------------------------------------------------------------
