@@ -24,6 +24,7 @@ from cpbpe.model.formats.folder_reading import NAMED, FolderSettings, read_setti
 from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Format, Hints, format_of
 from cpbpe.model.formats.values import Difference, ReadModel
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, Pieces, PieceType
+from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import facts_of, facts_of_read, facts_of_spec, facts_with, warn_of
@@ -60,6 +61,8 @@ def read_folder(
     data = read_model_file(main)
     format = format_of(data)
     beside = read_settings(folder, os.path.basename(main))
+    if format is JSON and beside.fixes_pattern:
+        data = _with_fixed_pattern(data)
     notes, conflicts = list(beside.notes), list[str]()
     differences: tuple[Difference, ...] = ()
     if format is MODEL and not hints.name:
@@ -88,6 +91,28 @@ def read_folder(
 _CLASSES = {"Qwen2Tokenizer": ("qwen2", "NFC")}
 """The classes of transformers whose models may consist of `vocab.json` and `merges.txt` alone, and what these
 files do not say: the name of the pattern, and the Unicode normal form that the class brings texts into."""
+
+
+_FIXED = 100_000
+"""Only a tokenizer.json with more tokens than this gets another pattern."""
+
+
+def _with_fixed_pattern(data: bytes) -> bytes:
+    """A tokenizer.json as transformers changes it if a file beside it says `fix_mistral_regex`."""
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.added import listed
+        from cpbpe.model.formats.tokenizer_json.steps import FILE
+    content = FILE.parsed(data, unique=True)
+    vocab = FILE.member(FILE.member(content, "model", dict, ""), "vocab", dict, "model")
+    step = content.get("pre_tokenizer")
+    tokens = {*vocab, *(text for _, _, text, _ in listed(content.get("added_tokens"), vocab))}
+    if len(tokens) <= _FIXED or step is None:
+        return data
+    if not isinstance(step, dict) or step.get("type") != "Sequence" or not step.get("pretokenizers"):
+        FILE.wrong("fix_mistral_regex is for a pre-tokenizer of several steps; remove it from the file beside")
+    split = {"type": "Split", "pattern": {"Regex": PATTERNS["tekken"]}, "behavior": "Isolated", "invert": False}
+    FILE.typed(step["pretokenizers"], list, "pre_tokenizer.pretokenizers")[0] = split
+    return json.dumps(content).encode()
 
 
 def _read(

@@ -14,6 +14,7 @@ from tokenizers import Regex, pre_tokenizers
 
 import cpbpe
 from cpbpe import ModelSpec, Tokenizer, _core
+from cpbpe.model.formats.folder_reading import read_settings
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs, to_theirs
 from cpbpe.model.spec import SplitSpec
@@ -516,6 +517,33 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert back.is_exact
     assert (tmp_path / "again.json").read_bytes() == (target / "tokenizer.json").read_bytes()
     assert cpbpe.load(tmp_path / "again.model").encode(texts[0]) == tok.encode(texts[0])
+
+
+@pytest.mark.slow
+def test_fix_mistral_regex(tmp_path: Path) -> None:
+    """It is followed where transformers follows it."""
+    content = json.loads(write(model("llama3")).data)
+    vocab = content["model"]["vocab"]
+    vocab.update((f"word{id}", id) for id in range(len(vocab), 100_001))
+    vocab["lC"] = len(vocab)
+    content["model"]["merges"].insert(0, ["l", "C"])
+    content["added_tokens"] = []
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "fix_mistral_regex": True}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    for kind, version, follows in (
+        ("mistral3", "5.1.0", False),
+        ("llama", "4.50.0", False),
+        ("mistral3", "5.0.0.dev0", True),
+        ("mistral3", "4.50.0", True),
+    ):
+        config = {"model_type": kind, "transformers_version": version}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert read_settings(str(tmp_path), "tokenizer.json").fixes_pattern == follows
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    ids = cpbpe.load(tmp_path).encode("camelCase")
+    assert ids == theirs("camelCase").input_ids
+    assert vocab["lC"] not in ids
 
 
 def test_ranks_and_their_tokenizer_json_are_one_model() -> None:
