@@ -161,6 +161,8 @@ def _of_settings(spec: ModelSpec) -> list[Difference]:
         found.append(Difference("llama2.c keeps all spaces", " a  b "))
     if not rules.add_dummy_prefix or rules.suffix:
         found.append(Difference("llama2.c always puts a space in front", "a"))
+    elif not rules.prefix_before_space:
+        found.append(Difference("llama2.c puts a space also in front of text that begins with one", " a"))
     if not rules.escape_whitespaces:
         found.append(Difference("llama2.c has no pieces with another space than U+2581", "a b"))
     if spec.denormalizer is not None:
