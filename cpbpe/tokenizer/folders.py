@@ -69,6 +69,9 @@ def read_folder(
         facts = _changed(facts_of(data), beside, notes)
     else:
         read = _read(data, format, beside, hints, allow_differences)
+        if format is JSON and _has_other_prefix(read.spec, beside):
+            data = _with_prefix(data, bool(beside.prefix_space))
+            read = _read(data, format, beside, hints, allow_differences)
         if not closely:
             warn_of(read, f"{folder}: ")
         differences = read.differences
@@ -112,6 +115,28 @@ def _with_fixed_pattern(data: bytes) -> bytes:
         FILE.wrong("fix_mistral_regex is for a pre-tokenizer of several steps; remove it from the file beside")
     split = {"type": "Split", "pattern": {"Regex": PATTERNS["tekken"]}, "behavior": "Isolated", "invert": False}
     FILE.typed(step["pretokenizers"], list, "pre_tokenizer.pretokenizers")[0] = split
+    return json.dumps(content).encode()
+
+
+_OWN_PREFIX = ("GPT2Tokenizer", "Qwen2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "RobertaTokenizer")
+"""The classes of transformers that follow `add_prefix_space`, which is false if no file says it, whatever the
+tokenizer.json says."""
+
+
+def _has_other_prefix(spec: ModelSpec, beside: FolderSettings) -> bool:
+    """Whether the class puts a space in front of texts and the tokenizer.json none, or the other way round."""
+    is_own = spec.alphabet == "bytes" and beside.tokenizer_class.removesuffix("Fast") in _OWN_PREFIX
+    return is_own and spec.normalizer.add_dummy_prefix != bool(beside.prefix_space)
+
+
+def _with_prefix(data: bytes, prefix: bool) -> bytes:
+    """A byte-level tokenizer.json with a space in front of texts, or without one."""
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.steps import FILE, steps_of
+    content = FILE.parsed(data)
+    for step in steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"):
+        if step.get("type") == "ByteLevel":
+            step["add_prefix_space"] = prefix
     return json.dumps(content).encode()
 
 

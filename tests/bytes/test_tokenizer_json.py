@@ -519,6 +519,25 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpbpe.load(tmp_path / "again.model").encode(texts[0]) == tok.encode(texts[0])
 
 
+@pytest.mark.parametrize("name", ["PreTrainedTokenizerFast", "GPT2Tokenizer", "GPTNeoXTokenizerFast"])
+@pytest.mark.parametrize("said", [None, True, False])
+def test_a_space_in_front(tmp_path: Path, name: str, said: bool | None) -> None:
+    """Some classes follow tokenizer_config.json, and all others tokenizer.json."""
+    (tmp_path / "new").mkdir()
+    config: Json = {"tokenizer_class": name, "eos_token": "<|end|>"}
+    config |= {} if said is None else {"add_prefix_space": said}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    for own in (True, False):
+        content = json.loads(write(model("gpt2")).data)
+        content["pre_tokenizer"] = {**BYTE_LEVEL, "add_prefix_space": own, "use_regex": True}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+        tok = cpbpe.load(tmp_path)
+        for text in ("the cat", " the cat", "a<|end|>the"):
+            assert tok.encode(text, allowed_special="all") == theirs(text).input_ids, (own, text)
+        assert cpbpe.convert(tmp_path, tmp_path / "new/m.model", verify=["the", " the"]).is_exact
+
+
 @pytest.mark.slow
 def test_fix_mistral_regex(tmp_path: Path) -> None:
     """It is followed where transformers follows it."""
