@@ -20,7 +20,7 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.files import in_folder, read_model_file
-from cpbpe.model.formats.folder_reading import NAMED, FolderSettings, read_settings
+from cpbpe.model.formats.folder_reading import CONFIG, NAMED, FolderSettings, read_settings
 from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Format, Hints, format_of
 from cpbpe.model.formats.values import Difference, ReadModel
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, Pieces, PieceType
@@ -112,8 +112,9 @@ def _with_fixed_pattern(data: bytes) -> bytes:
     if len(tokens) <= _FIXED or step is None:
         return data
     if not isinstance(step, dict) or step.get("type") != "Sequence" or not step.get("pretokenizers"):
-        FILE.wrong("fix_mistral_regex is for a pre-tokenizer of several steps; remove it from the file beside")
-    split = {"type": "Split", "pattern": {"Regex": PATTERNS["tekken"]}, "behavior": "Isolated", "invert": False}
+        FILE.wrong(f"fix_mistral_regex in {CONFIG} is for a pre-tokenizer of several steps; remove it there")
+    pattern = {"Regex": PATTERNS["tekken"]}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
     FILE.typed(step["pretokenizers"], list, "pre_tokenizer.pretokenizers")[0] = split
     return json.dumps(content).encode()
 
@@ -124,7 +125,7 @@ tokenizer.json says."""
 
 
 def _has_other_prefix(spec: ModelSpec, beside: FolderSettings) -> bool:
-    """Whether the class puts a space in front of texts and the tokenizer.json none, or the other way round."""
+    """Whether the class and the tokenizer.json do not agree on a space in front of texts."""
     is_own = spec.alphabet == "bytes" and beside.tokenizer_class.removesuffix("Fast") in _OWN_PREFIX
     return is_own and spec.normalizer.add_dummy_prefix != bool(beside.prefix_space)
 

@@ -12,7 +12,7 @@ import pytest
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
-from cpbpe.model.formats.registry import GGUF
+from cpbpe.model.formats.registry import FORMATS, GGUF
 from cpbpe.model.formats.sentencepiece import carried_of
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.merging import Names
@@ -123,6 +123,16 @@ def test_flags_that_another_format_cannot_say() -> None:
     notes = GGUF.write(spec, allow_differences=True).notes
     assert any("cannot say that added tokens are not special" in note for note in notes)
     assert not any("cannot say that added" in note for note in write(spec).notes)
+    spec = replace(
+        spec, carried=replace(spec.carried, options={"prefix_after_special": False, "add_eos": True})
+    )
+    written = GGUF.write(spec, allow_differences=True)
+    assert "llama.cpp puts a space also in front of text after a special token" in written.notes
+    written = FORMATS["tokenizer.bin"].write(spec, allow_differences=True)
+    assert "the program puts no eos at the end of texts" in written.notes
+    assert any(
+        note.endswith("('<x>'); they are ordinary special tokens there, or none") for note in written.notes
+    )
 
 
 @pytest.mark.parametrize("tokens", [{"": []}, {"\ud800": []}, {"a": ["red"]}, {"a": "plain"}, ["a"], 3])

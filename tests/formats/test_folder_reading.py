@@ -172,11 +172,17 @@ def test_chat_templates_and_which_comes_first(tmp_path: Path) -> None:
 def test_other_parts_and_ends_of_generation(tmp_path: Path) -> None:
     made(
         tmp_path,
-        {"added_tokens_decoder": {"700": token("<eot>")}, "eot_token": "<eot>"},
+        {
+            "added_tokens_decoder": {"700": token("<eot>")},
+            "eot_token": "<eot>",
+            "model_specific_special_tokens": {"image_token": "<img>"},
+        },
         generation_config__json={"eos_token_id": [2, 700, 1]},
     )
     tok = cpbpe.load(tmp_path)
-    assert tok.token_roles == {"eot": "<eot>", "stop": "<eot>", "stop_2": "<s>"}
+    assert tok.token_roles == {"eot": "<eot>", "image": "<img>", "stop": "<eot>", "stop_2": "<s>"}
+    assert tok.vocab.added_tokens == {"<eot>": 700, "<img>": 701}
+    assert "which is not kept" not in notes(tmp_path)
 
 
 def test_a_tokenizer_json_beside_the_model(tmp_path: Path, model: Tokenizer) -> None:

@@ -36,7 +36,7 @@ OLD_TEMPLATE = "chat_template.json"
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 """The roles that transformers knows, in the order in which it adds their tokens."""
 _SUFFIX = "_token"
-_LISTS = ("additional_special_tokens", "extra_special_tokens")
+_LISTS = ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens")
 _SWITCHES = ("add_bos_token", "add_eos_token", "legacy", "add_prefix_space")
 _KNOWN = {
     *_SWITCHES,

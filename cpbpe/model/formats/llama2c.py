@@ -115,6 +115,8 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     parts = [struct.pack("<I", max(map(len, texts)))]
     for text, score in zip(texts, spec.pieces.numbers(), strict=True):
         parts += [_RECORD.pack(score, len(text)), text]
+    if spec.carried.options.get("add_eos"):
+        notes.append("the program puts no eos at the end of texts")
     notes += [
         "U+2581 in a text is unknown to llama2.c, and a space to sentencepiece; a NUL ends the text",
         "types, settings, and the settings of the training are not stored",

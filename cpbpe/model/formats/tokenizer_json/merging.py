@@ -78,7 +78,8 @@ class Names:
         if not self.spec.byte_fallback:
             return {}
         longer = "".join(text for text in self.ranks if len(text) > 1)
-        alone = {text for text in self.texts if len(text) == 1} | {text.decode() for text, _ in self.spec.added}
+        tokens = [*self.texts, *(text.decode() for text, _ in self.spec.added)]
+        alone = {text for text in tokens if len(text) == 1}
         return {
             character: self.spec.ids[b"<0x%02X>" % ord(character)]
             for character in sorted({*longer} - alone)
