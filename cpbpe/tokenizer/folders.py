@@ -20,10 +20,11 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.files import in_folder, read_model_file
-from cpbpe.model.formats.folder_reading import NAMED, FolderSettings, read_settings
+from cpbpe.model.formats.folder_reading import CONFIG, NAMED, FolderSettings, read_settings
 from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Format, Hints, format_of
 from cpbpe.model.formats.values import Difference, ReadModel
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, Pieces, PieceType
+from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.utf8 import text_of
 from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import facts_of, facts_of_read, facts_of_spec, facts_with, warn_of
@@ -60,16 +61,21 @@ def read_folder(
     data = read_model_file(main)
     format = format_of(data)
     beside = read_settings(folder, os.path.basename(main))
+    if format is JSON and beside.fixes_pattern:
+        data = _with_fixed_pattern(data)
     notes, conflicts = list(beside.notes), list[str]()
     differences: tuple[Difference, ...] = ()
     if format is MODEL and not hints.name:
         facts = _changed(facts_of(data), beside, notes)
     else:
         read = _read(data, format, beside, hints, allow_differences)
+        if format is JSON and _has_other_prefix(read.spec, beside):
+            data = _with_prefix(data, bool(beside.prefix_space))
+            read = _read(data, format, beside, hints, allow_differences)
         if not closely:
             warn_of(read, f"{folder}: ")
         differences = read.differences
-        notes = [*format.notes_of(read), *notes]
+        notes = [*format.notes_of(read), *beside.notes]
         facts = facts_of_read(_changed_spec(read.spec, format, beside, notes))
     # 2. Everything else that these files say.
     joined = _Joining(facts, beside, notes, conflicts, is_json=format is JSON).joined(folder)
@@ -90,6 +96,51 @@ _CLASSES = {"Qwen2Tokenizer": ("qwen2", "NFC")}
 files do not say: the name of the pattern, and the Unicode normal form that the class brings texts into."""
 
 
+_FIXED = 100_000
+"""Only a tokenizer.json with more tokens than this gets another pattern."""
+
+
+def _with_fixed_pattern(data: bytes) -> bytes:
+    """A tokenizer.json as transformers changes it if a file beside it says `fix_mistral_regex`."""
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.added import listed
+        from cpbpe.model.formats.tokenizer_json.steps import FILE
+    content = FILE.parsed(data, unique=True)
+    vocab = FILE.member(FILE.member(content, "model", dict, ""), "vocab", dict, "model")
+    step = content.get("pre_tokenizer")
+    tokens = {*vocab, *(text for _, _, text, _ in listed(content.get("added_tokens"), vocab))}
+    if len(tokens) <= _FIXED or step is None:
+        return data
+    if not isinstance(step, dict) or step.get("type") != "Sequence" or not step.get("pretokenizers"):
+        FILE.wrong(f"fix_mistral_regex in {CONFIG} is for a pre-tokenizer of several steps; remove it there")
+    pattern = {"Regex": PATTERNS["tekken"]}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    FILE.typed(step["pretokenizers"], list, "pre_tokenizer.pretokenizers")[0] = split
+    return json.dumps(content).encode()
+
+
+_OWN_PREFIX = ("GPT2Tokenizer", "Qwen2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "RobertaTokenizer")
+"""The classes of transformers that follow `add_prefix_space`, which is false if no file says it, whatever the
+tokenizer.json says."""
+
+
+def _has_other_prefix(spec: ModelSpec, beside: FolderSettings) -> bool:
+    """Whether the class and the tokenizer.json do not agree on a space in front of texts."""
+    is_own = spec.alphabet == "bytes" and beside.tokenizer_class.removesuffix("Fast") in _OWN_PREFIX
+    return is_own and spec.normalizer.add_dummy_prefix != bool(beside.prefix_space)
+
+
+def _with_prefix(data: bytes, prefix: bool) -> bytes:
+    """A byte-level tokenizer.json with a space in front of texts, or without one."""
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.steps import FILE, steps_of
+    content = FILE.parsed(data)
+    for step in steps_of(content.get("pre_tokenizer"), "pretokenizers", "pre_tokenizer"):
+        if step.get("type") == "ByteLevel":
+            step["add_prefix_space"] = prefix
+    return json.dumps(content).encode()
+
+
 def _read(
     data: bytes, format: Format, beside: FolderSettings, hints: Hints, allow_differences: bool
 ) -> ReadModel:
@@ -98,6 +149,9 @@ def _read(
     if known is not None and hints.pattern is None:
         hints = hints._replace(pattern=known[0])
     read = format.read(data, allow_differences=allow_differences, hints=hints)
+    if format is JSON:
+        own = read.spec.carried.options
+        beside.follow_tokenizer_json(own.get("add_bos", False), own.get("add_eos", False))
     if known is None:
         return read
     for text in beside.tokens.values():  # the class normalizes a text before it does anything else

@@ -21,6 +21,8 @@ from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import counted, listed, named
 from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.identity import facts_of_read
+from cpbpe.tokenizer.plans import Plans
 
 Encode = Callable[[str], list[int]]
 
@@ -31,6 +33,18 @@ _TRIED = 300
 """This many texts are tried in every conversion."""
 _OLDEST = (0, 20)
 """The first version of tokenizers that reads merges as pairs."""
+
+
+def _encode_of(spec: ModelSpec) -> Encode:
+    """What encodes texts with a model. Like tokenizers, it finds added tokens that are not special.
+
+    Text after such a token has a prefix if the model's tokenizer.json says so.
+    """
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.steps import by_metaspace
+    first = spec.carried.options.get("prefix_after_special") is False and by_metaspace(spec.normalizer)
+    plan = Plans(facts_of_read(spec)).encode({"prefix_after_special": not first}, "convert")
+    return plan.encoder.encode
 
 
 # --- Random texts ---------------------------------------------------------------------------------
@@ -46,7 +60,7 @@ def tried(spec: ModelSpec, files: Mapping[str, bytes]) -> str | None:
         return None
     if tuple(int(part) for part in installed.split(".")[:2]) < _OLDEST:
         return None
-    ours, theirs = make_engine(spec).encode, _by_tokenizers(files[JSON.name])
+    ours, theirs = _encode_of(spec), _by_tokenizers(files[JSON.name])
     for text in _random_texts(spec):
         if theirs(text) != ours(text):
             raise ConversionError(
@@ -89,7 +103,7 @@ def verified(
 
     `files` are those of a conversion, by format. Differences are a ConversionError unless they are allowed.
     """
-    ours = make_engine(spec).encode
+    ours = _encode_of(spec)
     others = dict(_encoders(spec, files, allow_differences))
     number = 0
     wrong: dict[str, list[str]] = {}
@@ -134,7 +148,7 @@ def _encoders(
             special = {text_of(text): id for id, text in special_tokens_of(spec).items()}
             hints = Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
         read = FORMATS[format].read(data, allow_differences=allow_differences, hints=hints)
-        yield f"{_OURS}, which has read the {format} again,", make_engine(read.spec).encode
+        yield f"{_OURS}, which has read the {format} again,", _encode_of(read.spec)
     if JSON.name in files and _version("tokenizers"):
         yield f"tokenizers {_version('tokenizers')}", _by_tokenizers(files[JSON.name])
     if MODEL.name in files and _version("sentencepiece") and spec.alphabet == "characters":

@@ -229,9 +229,13 @@ def test_a_pattern_that_is_given(tmp_path: object) -> None:
     path = f"{tmp_path}/m.gguf"
     with open(path, "wb") as target:
         target.write(file(byte_level(TOKENS, MERGES, pre=None)))
-    tok = cpbpe.load(path, pattern="llama3")
+    with pytest.warns(UserWarning, match="it is made without merging. To change this, set whole=False"):
+        tok = cpbpe.load(path, pattern="llama3")
     assert (tok.spec.splitter, tok.spec.whole) == (SplitSpec(PATTERNS["llama3"], "llama3"), True)
-    assert cpbpe.load(path, pattern=r"\w+").spec.splitter == SplitSpec(r"\w+")
+    with pytest.warns(UserWarning, match="it is merged like any other"):
+        tok = cpbpe.load(path, pattern=r"\w+")
+    assert tok.spec.splitter == SplitSpec(r"\w+")
+    assert not cpbpe.load(path, pattern="qwen2").spec.whole  # as in all models with this pattern
     with open(path, "wb") as target:
         target.write(file(byte_level(TOKENS, MERGES, pre=(STRING, b"qwen2"))))
     assert cpbpe.load(path).spec.normalizer.unicode_form == "NFC"

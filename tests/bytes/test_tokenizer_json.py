@@ -14,6 +14,7 @@ from tokenizers import Regex, pre_tokenizers
 
 import cpbpe
 from cpbpe import ModelSpec, Tokenizer, _core
+from cpbpe.model.formats.folder_reading import read_settings
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs, to_theirs
 from cpbpe.model.spec import SplitSpec
@@ -516,6 +517,52 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert back.is_exact
     assert (tmp_path / "again.json").read_bytes() == (target / "tokenizer.json").read_bytes()
     assert cpbpe.load(tmp_path / "again.model").encode(texts[0]) == tok.encode(texts[0])
+
+
+@pytest.mark.parametrize("name", ["PreTrainedTokenizerFast", "GPT2Tokenizer", "GPTNeoXTokenizerFast"])
+@pytest.mark.parametrize("said", [None, True, False])
+def test_a_space_in_front(tmp_path: Path, name: str, said: bool | None) -> None:
+    """Some classes follow tokenizer_config.json, and all others tokenizer.json."""
+    (tmp_path / "new").mkdir()
+    config: Json = {"tokenizer_class": name, "eos_token": "<|end|>"}
+    config |= {} if said is None else {"add_prefix_space": said}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    for own in (True, False):
+        content = json.loads(write(model("gpt2")).data)
+        content["pre_tokenizer"] = {**BYTE_LEVEL, "add_prefix_space": own, "use_regex": True}
+        (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+        tok = cpbpe.load(tmp_path)
+        for text in ("the cat", " the cat", "a<|end|>the"):
+            assert tok.encode(text, allowed_special="all") == theirs(text).input_ids, (own, text)
+        assert cpbpe.convert(tmp_path, tmp_path / "new/m.model", verify=["the", " the"]).is_exact
+
+
+@pytest.mark.slow
+def test_fix_mistral_regex(tmp_path: Path) -> None:
+    """It is followed where transformers follows it."""
+    content = json.loads(write(model("llama3")).data)
+    vocab = content["model"]["vocab"]
+    vocab.update((f"word{id}", id) for id in range(len(vocab), 100_001))
+    vocab["lC"] = len(vocab)
+    content["model"]["merges"].insert(0, ["l", "C"])
+    content["added_tokens"] = []
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "fix_mistral_regex": True}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    for kind, version, follows in (
+        ("mistral3", "5.1.0", False),
+        ("llama", "4.50.0", False),
+        ("mistral3", "5.0.0.dev0", True),
+        ("mistral3", "4.50.0", True),
+    ):
+        config = {"model_type": kind, "transformers_version": version}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert read_settings(str(tmp_path), "tokenizer.json").fixes_pattern == follows
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    ids = cpbpe.load(tmp_path).encode("camelCase")
+    assert ids == theirs("camelCase").input_ids
+    assert vocab["lC"] not in ids
 
 
 def test_ranks_and_their_tokenizer_json_are_one_model() -> None:

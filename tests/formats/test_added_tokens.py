@@ -5,16 +5,19 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
-from cpbpe.model.formats.registry import GGUF
+from cpbpe.model.formats.registry import FORMATS, GGUF
 from cpbpe.model.formats.sentencepiece import carried_of
 from cpbpe.model.formats.tokenizer_json import read, write
+from cpbpe.model.formats.tokenizer_json.merging import Names
 from cpbpe.model.formats.tokenizer_json.patterns import PatternError, from_theirs
+from cpbpe.model.spec import PLAIN, Carried
 from tests.bytes import models as byte_models
 from tests.support import budget, json_files
 from tests.support.json_files import Json, added, dumped, gemma, ids_of, llama, phi3, theirs
@@ -67,6 +70,37 @@ def test_flags_of_added_tokens(form: Callable[[], Json], special: bool) -> None:
                 assert tok.decode(ids, skip_special_tokens=skip) == theirs_said, (flags, text)
 
 
+@pytest.mark.parametrize("form", [llama, metaspace_first, metaspace_always, gemma, gpt2])
+@pytest.mark.parametrize("flags", [{}, {"normalized": True}, {"single_word": True}], ids=str)
+def test_files_with_tokens_that_are_not_special_are_converted(
+    form: Callable[[], Json], flags: Json, tmp_path: Path
+) -> None:
+    """The texts that are tried out, and those of a user, may hold such tokens, such as runs of spaces."""
+    content = form()
+    free = max([*content["model"]["vocab"].values(), *(token["id"] for token in content["added_tokens"])]) + 1
+    content["added_tokens"] += [added(free, "  ", False, **flags), added(free + 1, "qux", False, **flags)]
+    (tmp_path / "in.json").write_bytes(dumped(content))
+    done = cpbpe.convert(tmp_path / "in.json", tmp_path / "out.json", verify=["a  qux b", "x  qux"])
+    assert done.is_exact, done.differences
+    assert done.tried is not None
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_user_defined_pieces_that_are_added_tokens_too(special: bool) -> None:
+    """What is written can be read again, and is the same model."""
+    spec = json_files.spec_of("user-defined-llama")
+    text = Names(spec).user_defined[0]
+    spec = replace(spec, carried=Carried(tokens={text: () if special else (PLAIN,)}))
+    data = write(spec).data
+    again = read(data).spec
+    assert again.pieces.types[spec.ids[text.encode()]] == PieceType.USER_DEFINED
+    assert again.carried.tokens == spec.carried.tokens
+    tok, other = Tokenizer.from_spec(again), theirs(data)
+    other.encode_special_tokens = False
+    for given in (f"a{text}b", f" {text} {text}", f"{text}"):
+        assert tok.encode(given, allowed_special="all") == ids_of(other, given)
+
+
 @pytest.mark.slow
 def test_thousands_of_flagged_tokens() -> None:
     """In each way of looking for them, the time does not grow with the square of their number."""
@@ -89,6 +123,16 @@ def test_flags_that_another_format_cannot_say() -> None:
     notes = GGUF.write(spec, allow_differences=True).notes
     assert any("cannot say that added tokens are not special" in note for note in notes)
     assert not any("cannot say that added" in note for note in write(spec).notes)
+    spec = replace(
+        spec, carried=replace(spec.carried, options={"prefix_after_special": False, "add_eos": True})
+    )
+    written = GGUF.write(spec, allow_differences=True)
+    assert "llama.cpp puts a space also in front of text after a special token" in written.notes
+    written = FORMATS["tokenizer.bin"].write(spec, allow_differences=True)
+    assert "the program puts no eos at the end of texts" in written.notes
+    assert any(
+        note.endswith("('<x>'); they are ordinary special tokens there, or none") for note in written.notes
+    )
 
 
 @pytest.mark.parametrize("tokens", [{"": []}, {"\ud800": []}, {"a": ["red"]}, {"a": "plain"}, ["a"], 3])

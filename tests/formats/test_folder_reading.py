@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 import cpbpe
 from cpbpe import ModelError, Tokenizer
@@ -171,11 +172,17 @@ def test_chat_templates_and_which_comes_first(tmp_path: Path) -> None:
 def test_other_parts_and_ends_of_generation(tmp_path: Path) -> None:
     made(
         tmp_path,
-        {"added_tokens_decoder": {"700": token("<eot>")}, "eot_token": "<eot>"},
+        {
+            "added_tokens_decoder": {"700": token("<eot>")},
+            "eot_token": "<eot>",
+            "model_specific_special_tokens": {"image_token": "<img>"},
+        },
         generation_config__json={"eos_token_id": [2, 700, 1]},
     )
     tok = cpbpe.load(tmp_path)
-    assert tok.token_roles == {"eot": "<eot>", "stop": "<eot>", "stop_2": "<s>"}
+    assert tok.token_roles == {"eot": "<eot>", "image": "<img>", "stop": "<eot>", "stop_2": "<s>"}
+    assert tok.vocab.added_tokens == {"<eot>": 700, "<img>": 701}
+    assert "which is not kept" not in notes(tmp_path)
 
 
 def test_a_tokenizer_json_beside_the_model(tmp_path: Path, model: Tokenizer) -> None:
@@ -218,6 +225,20 @@ def test_a_folder_with_a_tokenizer_json_alone(tmp_path: Path, model: Tokenizer) 
     assert (tok.pad_id, tok.file_options, tok.chat_templates) == (2, {"add_bos": True}, {"default": "T"})
     assert tok.vocab.added_tokens == {"<|x|>": 700}
     assert "add_prefix_space is ignored" in notes(tmp_path)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("said", [True, False, None])
+def test_what_a_tokenizer_json_puts_around_texts(tmp_path: Path, wanted: bool, said: bool | None) -> None:
+    """It is followed, whatever tokenizer_config.json says, as in transformers 5."""
+    Tokenizer.from_bytes(zoo.model("llama")).using(add_bos=wanted).save(tmp_path / "tokenizer.json")
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "add_bos_token": said}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tok = cpbpe.load(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    assert theirs("Hi").input_ids == tok.encode("Hi", **tok.file_options)
+    assert tok.file_options == ({"add_bos": True} if wanted else {})
+    assert ("which transformers 5 follows" in notes(tmp_path)) == (said is not None and said != wanted)
 
 
 def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -112,6 +113,17 @@ def test_special_tokens_of_one_character() -> None:
     assert "special tokens of one character (a) are found only after a NUL" in made.notes
     assert "bos" in made.notes[-2]
     assert theirs(made.data).token_to_id("a") is None
+
+
+def test_an_added_token_of_one_character_that_a_piece_holds() -> None:
+    """Gemma has a piece of two tabs, and none of one: the BYTE piece is called so, unless a token is."""
+    spec = spec_of("llama")
+    rows = [*spec.pieces, Piece(b"\t\t", -1e6)]
+    tok = Tokenizer.from_spec(replace(spec, pieces=Pieces.of(rows), file=None))
+    names = json.loads(write(tok.spec).data)["model"]["vocab"]
+    assert names["\t"] == tok.vocab["<0x09>"]
+    with pytest.raises(cpbpe.ConversionError, match="merges characters that are no pieces"):
+        write(tok.with_special_tokens(["\t"]).spec)
 
 
 def with_ends(spec: ModelSpec, **options: bool) -> ModelSpec:
@@ -370,6 +382,24 @@ def test_a_prefix_only_where_no_space_is(tmp_path: Path) -> None:
     assert cpbpe.load(made).encode(shown) == tok.encode(shown)
     assert cpbpe.convert(made, again).is_exact
     assert again.read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["m.gguf", "m.bin", "m.vocab"])
+def test_formats_that_put_a_prefix_also_before_spaces(tmp_path: Path, name: str) -> None:
+    spec = spec_of("llama")
+    spec = replace(spec, normalizer=replace(spec.normalizer, prefix_before_space=False), file=None)
+    Tokenizer.from_spec(spec).save(tmp_path / "m.json")
+    target = tmp_path / name
+    with pytest.raises(
+        cpbpe.ConversionError, match=r"in front of text that begins|text without a space in front"
+    ):
+        cpbpe.convert(tmp_path / "m.json", target)
+    done = cpbpe.convert(tmp_path / "m.json", target, allow_differences=True)
+    assert name == "m.vocab" or " a" in [text for _, text in done.differences]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # (a .vocab says nothing of settings)
+        read = cpbpe.load(target)
+    assert read.encode(" a") != Tokenizer.from_spec(spec).encode(" a")
 
 
 def test_converting(tmp_path: Path) -> None:

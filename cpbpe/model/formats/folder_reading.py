@@ -28,6 +28,7 @@ TOKENS = "special_tokens_map.json"
 ADDED = "added_tokens.json"
 TOKENIZER = "tokenizer.json"
 GENERATION = "generation_config.json"
+MODEL_CONFIG = "config.json"
 TEMPLATE = "chat_template.jinja"
 TEMPLATES = "additional_chat_templates"
 OLD_TEMPLATE = "chat_template.json"
@@ -35,7 +36,7 @@ OLD_TEMPLATE = "chat_template.json"
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 """The roles that transformers knows, in the order in which it adds their tokens."""
 _SUFFIX = "_token"
-_LISTS = ("additional_special_tokens", "extra_special_tokens")
+_LISTS = ("additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens")
 _SWITCHES = ("add_bos_token", "add_eos_token", "legacy", "add_prefix_space")
 _KNOWN = {
     *_SWITCHES,
@@ -49,7 +50,7 @@ _KNOWN = {
         "name_or_path",
     ),
     *("special_tokens_map_file", "tokenizer_file", "vocab_file", "is_local", "local_files_only", "use_fast"),
-    *("transformers_version", "_commit_hash", "name_or_path"),
+    *("transformers_version", "_commit_hash", "name_or_path", "fix_mistral_regex"),
 }
 """The members that are read, and those that say nothing about tokens: none of them needs a note."""
 _DEFAULTS = {
@@ -59,6 +60,8 @@ _DEFAULTS = {
     "init_inputs": [],
 }
 """Members that need no note if they have these values, which change nothing."""
+_MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral")
+_BEFORE_5 = re.compile(r"[0-4]\b|5\.0\.0\.?(dev|a|b|rc)")
 _MOST_DIGITS = 10
 """No id has more digits than this."""
 _HUGE = 10**15
@@ -83,6 +86,8 @@ class FolderSettings:
     """The chat templates, by name."""
     is_legacy_lost: bool = False
     """See `is_legacy_lost`."""
+    fixes_pattern: bool = False
+    """Whether transformers gives a large tokenizer.json another pattern; see `_fixes_pattern`."""
     tokenizer_class: str = ""
     """The class of transformers that the folder is for; "" if the files do not say it."""
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -91,6 +96,16 @@ class FolderSettings:
     """The ids that end generation."""
     notes: list[str] = field(default_factory=list)
     """What cannot be kept."""
+
+    def follow_tokenizer_json(self, add_bos: bool, add_eos: bool) -> None:
+        """Whether texts get bos and eos is what tokenizer.json says, and not what these files say."""
+        for option, wanted in (("add_bos", add_bos), ("add_eos", add_eos)):
+            if self.options.get(option, wanted) != wanted:
+                self.notes.append(
+                    f"{CONFIG} says {option}_token={self.options[option]}, and {TOKENIZER}, which "
+                    f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
+                )
+            self.options[option] = wanted
 
 
 def read_settings(folder: str, main: str) -> FolderSettings:
@@ -118,7 +133,7 @@ def read_settings(folder: str, main: str) -> FolderSettings:
                 old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
             _add(settings, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
-    _read_switches(settings, config, file)
+    _read_switches(settings, folder, config, file)
     if main != TOKENIZER:
         _read_tokenizer_json(settings, folder)
     # 3. Everything else.
@@ -205,7 +220,7 @@ def _content(token: Any, what: str, file: JsonFile) -> str:
 # --- Options --------------------------------------------------------------------------------------
 
 
-def _read_switches(settings: FolderSettings, config: Json, file: JsonFile) -> None:
+def _read_switches(settings: FolderSettings, folder: str, config: Json, file: JsonFile) -> None:
     for key in _SWITCHES:
         if not isinstance(config.get(key), (bool, type(None))):
             file.wrong(f"{key} must be true, false or null, not {file.shown(config[key])}")
@@ -216,6 +231,7 @@ def _read_switches(settings: FolderSettings, config: Json, file: JsonFile) -> No
         settings.options["prefix_after_special"] = False
     settings.is_legacy_lost = is_legacy_lost(config)
     settings.prefix_space = config.get("add_prefix_space")
+    settings.fixes_pattern = config.get("fix_mistral_regex") is True and _fixes_pattern(folder)
     if (arguments := config.get("sp_model_kwargs")) not in (None, {}):
         settings.notes.append(
             f"{CONFIG} asks sentencepiece for {file.shown(arguments)}, which is not done here"
@@ -230,6 +246,16 @@ def is_legacy_lost(config: Json) -> bool:
     name = config.get("tokenizer_class")
     is_llama = name in ("LlamaTokenizer", "LlamaTokenizerFast")
     return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
+
+
+def _fixes_pattern(folder: str) -> bool:
+    """Whether the folder is one of those for which transformers follows `fix_mistral_regex`: older files of
+    Mistral, whose tokenizer.json cuts texts otherwise than Mistral's own tekken.json.
+    """
+    config = _object(folder, MODEL_CONFIG)
+    version = config.get("transformers_version")
+    is_old = not version or bool(_BEFORE_5.match(str(version)))
+    return bool(config) and is_old and config.get("model_type") in (None, *_MISTRAL)
 
 
 def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
@@ -262,14 +288,8 @@ def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
         )
         return
-    for option, end in zip(("add_bos", "add_eos"), ends, strict=True):
-        wanted = end is not None
-        if settings.options.get(option, wanted) != wanted:
-            settings.notes.append(
-                f"{CONFIG} says {option}_token={settings.options[option]}, and {TOKENIZER}, which "
-                f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
-            )
-        settings.options[option] = wanted
+    first, last = ends
+    settings.follow_tokenizer_json(first is not None, last is not None)
 
 
 # --- Chat templates -------------------------------------------------------------------------------

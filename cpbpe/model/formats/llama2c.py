@@ -115,6 +115,8 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
     parts = [struct.pack("<I", max(map(len, texts)))]
     for text, score in zip(texts, spec.pieces.numbers(), strict=True):
         parts += [_RECORD.pack(score, len(text)), text]
+    if spec.carried.options.get("add_eos"):
+        notes.append("the program puts no eos at the end of texts")
     notes += [
         "U+2581 in a text is unknown to llama2.c, and a space to sentencepiece; a NUL ends the text",
         "types, settings, and the settings of the training are not stored",
@@ -161,6 +163,8 @@ def _of_settings(spec: ModelSpec) -> list[Difference]:
         found.append(Difference("llama2.c keeps all spaces", " a  b "))
     if not rules.add_dummy_prefix or rules.suffix:
         found.append(Difference("llama2.c always puts a space in front", "a"))
+    elif not rules.prefix_before_space:
+        found.append(Difference("llama2.c puts a space also in front of text that begins with one", " a"))
     if not rules.escape_whitespaces:
         found.append(Difference("llama2.c has no pieces with another space than U+2581", "a b"))
     if spec.denormalizer is not None:

@@ -148,7 +148,7 @@ class Format(NamedTuple):
                 shown = ", ".join(map(repr, lost[:3])) + (f" and {len(lost) - 3} more" if lost[3:] else "")
                 note = (
                     f"the file cannot say that added tokens are not special, or take spaces around them "
-                    f"({shown}); there, all of them are special tokens"
+                    f"({shown}); they are ordinary special tokens there, or none"
                 )
                 written = replace(written, notes=(*written.notes, note))
         self.check(spec, written)

@@ -133,6 +133,7 @@ def _of_settings(spec: ModelSpec) -> list[Difference]:
         (rules.remove_extra_whitespaces, usual.remove_extra_whitespaces, "that spaces are removed"),
         (rules.escape_whitespaces, usual.escape_whitespaces, "that spaces are not escaped"),
         (rules.suffix, usual.suffix, "that the prefix is at the end"),
+        (rules.prefix_before_space, True, "that only text without a space in front gets a prefix"),
         (spec.denormalizer, None, "that there is a denormalizer"),
         (spec.added, (), "which tokens were added"),
     ):

@@ -138,6 +138,8 @@ class LlamaCpp:
             yield Difference("llama.cpp keeps all spaces", " a  b ")
         if rules.add_dummy_prefix and rules.suffix:
             yield Difference("llama.cpp has no prefix at the end of a text", "a")
+        if rules.add_dummy_prefix and not rules.prefix_before_space:
+            yield Difference("llama.cpp puts a space also in front of text that begins with one", " a")
         if not rules.escape_whitespaces:
             yield Difference("llama.cpp always writes spaces as ▁", "a b")
         if not self.spec.byte_fallback:

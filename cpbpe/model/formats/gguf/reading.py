@@ -312,6 +312,12 @@ class _ByteLevelReader(keys.TypedValues):
             if known is None:  # known models with this pattern decide whether a chunk is taken whole
                 rows = [row for row in KNOWN.values() if row.splitter == splitter]
                 whole = bool(rows) and rows[0].whole
+                if len({row.whole for row in rows}) != 1:
+                    taken = "made without merging" if whole else "merged like any other"
+                    self.assumptions.append(
+                        f"the file does not say if a token that is a whole chunk is made without merging; "
+                        f"it is {taken}. To change this, set whole={not whole} (tok.spec, from_spec)"
+                    )
             else:
                 whole = known.whole
             return _Cutting(splitter, whole, form or "", known is not None and known.adds_bos)

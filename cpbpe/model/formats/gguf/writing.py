@@ -143,6 +143,8 @@ def _notes(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
         if role not in roles and id < len(spec.pieces):
             name = spec.pieces.texts[id].decode(errors="replace")
             yield f"the model has no {role}, and llama.cpp takes the piece {id}, {name!r}, for it"
+    if spec.carried.options.get("prefix_after_special") is False and spec.normalizer.add_dummy_prefix:
+        yield "llama.cpp puts a space also in front of text after a special token"
     if spec.added:
         yield "added tokens become CONTROL pieces"
     yield from _lost(spec, roles)

@@ -319,10 +319,10 @@ def read_added(
             if normalized == kind:
                 found.user_defined.add(text)
                 continue
-        is_made = text in made or (len(text) == 1 and text in vocab)
-        if not is_made:
+        is_piece = text in made or (len(text) == 1 and text in vocab) or text in (steps.user_defined or ())
+        if not is_piece:
             found.control.add(text)
-        if flags or is_made:
+        if flags or is_piece:
             found.flags[text] = flags
     if kind is False and any(not {"late", "normalized"}.isdisjoint(flags) for flags in found.flags.values()):
         # Texts are searched for tokens with these flags before USER_DEFINED pieces are looked for, and the

@@ -73,12 +73,13 @@ class Names:
     def _bytes_as_characters(self) -> dict[str, int]:
         """Return the ids of the BYTE pieces to be named by their character, by this character.
 
-        These are the characters that longer pieces contain, but that are no pieces themselves.
+        These are the characters that longer pieces contain, but that are no tokens themselves.
         """
         if not self.spec.byte_fallback:
             return {}
         longer = "".join(text for text in self.ranks if len(text) > 1)
-        alone = {text for text in self.texts if len(text) == 1}
+        tokens = [*self.texts, *(text.decode() for text, _ in self.spec.added)]
+        alone = {text for text in tokens if len(text) == 1}
         return {
             character: self.spec.ids[b"<0x%02X>" % ord(character)]
             for character in sorted({*longer} - alone)

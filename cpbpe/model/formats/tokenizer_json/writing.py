@@ -194,7 +194,7 @@ def read_back(spec: ModelSpec, written: Written) -> str:
         meant = {name: id for id, name in spelled(spec).items()}
         return "" if tokens == meant else "its tokens are not the same"
     found = {id: token for token, id in vocab.items()}
-    same = True
+    same = all(vocab.get(token["content"], token["id"]) == token["id"] for token in content["added_tokens"])
     for id, (data, type) in enumerate(zip(spec.pieces.texts, spec.pieces.types, strict=True)):
         text = data.decode()
         character = chr(int(text[3:5], 16)) if type == PieceType.BYTE else text
