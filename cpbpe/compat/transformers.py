@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from cpbpe.errors import missing
@@ -121,8 +122,16 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         add_prefix_space: bool | None = None,
         **kwargs: Any,
     ):
-        from_json = vocab_file is None and tokenizer_file is not None
+        self._json: bytes | None = None
+        """The tokenizer.json that this was made of. Then the rules are those of fast tokenizers."""
         if vocab_file is None and tokenizer_file is not None:
+            self._json = Path(tokenizer_file).read_bytes()
+            padding = json.loads(self._json).get("padding") or {}
+            for name, given in (("pad_token", "pad_token"), ("pad_token_type_id", "pad_type_id")):
+                if given in padding:
+                    kwargs.setdefault(name, padding[given])
+            if "direction" in padding:
+                kwargs.setdefault("padding_side", padding["direction"].lower())
             vocab_file = Tokenizer(tokenizer_file)
             said = vocab_file.file_options  # (a model says nothing about these)
             if add_bos_token is None:
@@ -159,10 +168,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             id = getattr(model, f"{name}_id")
             kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
         kwargs.setdefault("clean_up_tokenization_spaces", False)
-        self._from_json = from_json  # then the rules of fast tokenizers hold, not those of slow ones
         special = model.facts.special
         # (As in transformers: a tokenizer.json lists its CONTROL pieces as added tokens, a model does not.)
-        ids = {**(special.ids if from_json else special.added), **special.plain}
+        ids = {**(special.ids if self._json else special.added), **special.plain}
         added = {id: _added_token(text, special.flags.get(text, ())) for text, id in ids.items()}
         kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
         super().__init__(
@@ -365,7 +373,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if split_special_tokens not in finders:
             tokens = list(self._added_tokens_decoder.items())
             if split_special_tokens:  # with a tokenizer.json, tokens that are not special are still found
-                tokens = [(id, token) for id, token in tokens if self._from_json and not token.special]
+                tokens = [(id, token) for id, token in tokens if self._json and not token.special]
             ids = {token.content: id for id, token in tokens}
             flags = {token.content: self._flags(token) for _, token in tokens}
             finders[split_special_tokens] = SpecialFinder(engine, ids, flags) if ids else None
@@ -387,7 +395,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         Metaspace writes spaces as ▁, that comes after the search, so such tokens are only "late".
         """
         flags = {name for name in ("lstrip", "rstrip", "single_word") if getattr(token, name)}
-        if self._from_json and token.normalized:
+        if self._json and token.normalized:
             known = {"late", "normalized"}.intersection(self.cpbpe.facts.special.flags.get(token.content, ()))
             flags |= known or {"late" if self._has_metaspace else "normalized"}
         return flags
@@ -407,7 +415,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         first, later = self._decoders()
         decoder: Engine | SpecialDecoder = first
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
-            strips = self._from_json and self.cpbpe.facts.strips_tokens and first is not later
+            strips = self._json is not None and self.cpbpe.facts.strips_tokens and first is not later
             decoder = SpecialDecoder(first, later, shown, hidden, strips)
         text = decoder.decode(ids)
         if text is None:  # not all of them are int, or in the vocabulary
@@ -418,7 +426,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         cleans_up = clean_up_tokenization_spaces
         if cleans_up is None:
             cleans_up = self.clean_up_tokenization_spaces
-        if clean_up_tokenization_spaces is None or self._from_json:
+        if clean_up_tokenization_spaces is None or self._json:
             # Version 5 ignores the setting for BPE models, for which it was not meant. Its fast tokenizers
             # ignore the argument, too.
             cleans_up = cleans_up and getattr(self, _CLEANS_UP, True)
@@ -431,7 +439,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
         kinds = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)  # they decode to their own text
         # The decoder of a tokenizer.json makes spaces of the marks in tokens, too.
-        mark = "▁" if self._from_json and not self.cpbpe.facts.is_byte_level else " "
+        mark = "▁" if self._json and not self.cpbpe.facts.is_byte_level else " "
         return {
             id: names.get(text, text.replace(mark, " "))
             for id, text in texts.items()
@@ -446,7 +454,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def _special_ids(self) -> list[int]:
         """The ids that decoding can leave out: those that a tokenizer.json marks special, and bos, pad ..."""
-        if not self._from_json:
+        if not self._json:
             return list(self.all_special_ids)
         said, names = self.cpbpe.facts.special, self._renamed
         texts = {id: token.content for id, token in self._added_tokens_decoder.items()}
@@ -476,7 +484,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         keeps_space = self._engine().variant(keep_space=True)
         first = keeps_space if self.add_prefix_space is False else self._engine()
         # A tokenizer.json has one decoder for all tokens of a text, special ones included.
-        return first, first if self.legacy and not self._from_json else keeps_space
+        return first, first if self.legacy and not self._json else keeps_space
 
     # --- Tokens around a text ---------------------------------------------------------------------
 
@@ -530,11 +538,19 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     # --- Files ------------------------------------------------------------------------------------
 
+    def __copy__(self) -> CpbpeTokenizer:
+        new = object.__new__(type(self))
+        new.__dict__.update((name, value) for name, value in self.__dict__.items() if name != "_made")
+        return new
+
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str]:
-        """Write the model file, byte for byte as it was loaded, and return its path."""
-        name = self.vocab_files_names["vocab_file"]
+        """Write the model file or tokenizer.json, byte for byte as it was loaded, and return its path."""
+        name = self.vocab_files_names["vocab_file"] if self._json is None else "tokenizer.json"
         path = os.path.join(save_directory, f"{filename_prefix}-{name}" if filename_prefix else name)
-        self.cpbpe.save(path)
+        if self._json is None:
+            self.cpbpe.save(path)
+        else:
+            write_all({path: self._json})
         return (path,)
 
     # transformers 5 keeps add_bos_token and add_eos_token in the tokenizer.json of fast tokenizers only.
@@ -567,7 +583,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             kwargs = {**{name: config[name] for name in _ENDS_OPTIONS if name in config}, **kwargs}
             if is_legacy_lost(config):
                 kwargs.setdefault("legacy", False)
-            if not resolved_vocab_files.get("vocab_file"):  # a tokenizer.json itself says what is in front
+            is_own = config.get("tokenizer_class") == cls.__name__
+            if not is_own and not resolved_vocab_files.get(
+                "vocab_file"
+            ):  # the tokenizer.json says what is in front
                 kwargs.setdefault("add_prefix_space", None)
         return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
 

@@ -50,6 +50,8 @@ _ROLE = re.compile(r"[\w.-]+")
 _ALWAYS = ("messages", "add_generation_prompt")
 """The variables that every call gives."""
 _ASSISTANT = "assistant"
+_REASONING = ("reasoning_content", "thinking", "reasoning")
+"""Names of a message's reasoning. As in transformers, templates know it by the first two of them."""
 _COVERS = (range(0xE000, 0xF900), range(0x4E00, 0x9FFF))
 """What can cover a character that is not of a word, and one that is. (Some tokens ask what is beside.)"""
 
@@ -230,6 +232,9 @@ def _checked_messages(messages: object) -> list[dict[str, Any]]:
             raise TypeError(f"{where}['content'] must be text, a list of parts or None, not {name}")
         if plain.keys() <= {"role"} and "content" not in message:
             raise ValueError(f"{where} says nothing; give it a 'content', which may be ''")
+        reasoning = next((plain[name] for name in _REASONING if name in plain), None)
+        if reasoning is not None:
+            plain = {"thinking": reasoning, **plain, "reasoning_content": reasoning}
         checked.append(plain)
     return checked
 

@@ -209,12 +209,12 @@ def joined(parts: Iterable[str]) -> Marked:
     """Texts one after the other."""
     listed = list(parts)
     runs: list[Run] = []
-    for part in listed:
-        for size, origin in runs_of(part):
-            if runs and runs[-1].origin == origin:
-                runs[-1] = Run(runs[-1].size + size, origin)
-            elif size:
-                runs.append(Run(size, origin))
+    for part in filter(None, listed):
+        own = runs_of(part)
+        if runs and runs[-1].origin == own[0].origin:
+            runs[-1] = Run(runs[-1].size + own[0].size, own[0].origin)
+            own = own[1:]
+        runs += own
     return Marked("".join(listed), runs)
 
 

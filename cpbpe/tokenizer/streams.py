@@ -601,13 +601,11 @@ class StoppingDecoder(StreamDecoder):
     ('User:', ' Why?')
     """
 
-    __slots__ = ("_begins", "_rest", "_stopped", "_stops")
+    __slots__ = ("_rest", "_stopped", "_stops")
 
     def __init__(self, stops: list[str], *given: Any, **options: Any):
         """`stops` are checked; the rest is what a StreamDecoder takes."""
         self._stops = stops
-        begins = {stop[:length] for stop in stops for length in range(1, len(stop))}
-        self._begins = tuple(sorted(begins, key=len, reverse=True))
         self._stopped: str | None = None
         self._rest = ""  # decoded text that was not returned
         super().__init__(*given, **options)
@@ -638,9 +636,7 @@ class StoppingDecoder(StreamDecoder):
             end, begin = min(places)
             self._stopped, self._rest = text[begin:end], text[end:]
             return text[:begin]
-        held = 0
-        if text.endswith(self._begins):
-            held = next(len(begin) for begin in self._begins if text.endswith(begin))
+        held = max((_held(text, stop) for stop in self._stops), default=0)
         self._rest = text[len(text) - held :]
         return text[: len(text) - held]
 
@@ -659,6 +655,16 @@ class StoppingDecoder(StreamDecoder):
 
     def _holds(self) -> str | bytes:
         return self._rest or super()._holds()
+
+
+def _held(text: str, stop: str) -> int:
+    """How many characters at the end of a text may be the beginning of a stop text."""
+    at = max(0, len(text) - len(stop) + 1)
+    while (at := text.find(stop[0], at)) >= 0:
+        if stop.startswith(text[at:]):
+            return len(text) - at
+        at += 1
+    return 0
 
 
 def checked_stops(stop: str | Iterable[str] | None, facts: ModelFacts, skip: bool | None) -> list[str]:

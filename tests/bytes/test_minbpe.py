@@ -1,5 +1,7 @@
 """`cpbpe.compat.minbpe` does what the lecture's code does: merges, ids, printed lines, files."""
 
+import copy
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -424,3 +426,15 @@ def test_gpt4_without_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4").write_bytes(b"IQ== 0\n")
     with pytest.raises(ValueError, match=r"is damaged, or not the file that is meant"):
         GPT4Tokenizer()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pickles(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a tokenizer that has encoded a long text, for which it has an engine."""
+    monkeypatch.setenv("CPBPE_ENGINE", engine)
+    made = trained()
+    text = " ".join(corpus.SENTENCES)
+    for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert again.encode_ordinary(text) == made.encode_ordinary(text)
+    for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+        assert again.encode_ordinary(text) == made.encode_ordinary(text)

@@ -348,6 +348,21 @@ def test_pickles_and_copies(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPat
     assert pickle.loads(pickle.dumps(mine)).encode("the") == mine.encode("the")
 
 
+def test_tables_that_are_changed_later() -> None:
+    both = []
+    for library in (ours, tiktoken):
+        table, special = {**BYTES, b"ab": 256, b"cd": 257}, {"<e>": 300}
+        made = make(library, mergeable_ranks=table, special_tokens=special)
+        table[b"abcd"], special["<f>"] = 258, 301
+        calls = (lambda enc: enc.encode("abcd"), lambda enc: enc._encode_single_piece("abcd"))
+        found: list[Any] = [call(made) for call in calls]  # type: ignore[no-untyped-call]
+        for name in ("abcd", "<f>"):
+            with pytest.raises(KeyError):
+                made.encode_single_token(name)
+        both.append([*found, made.encode_with_unstable("ab")[0], made.special_tokens_set])
+    assert both[0] == both[1]
+
+
 def test_the_tokenizer_inside(pair: tuple[Any, Any]) -> None:
     tok = pair[0].cpbpe
     assert isinstance(tok, cpbpe.Tokenizer)

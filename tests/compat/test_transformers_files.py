@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 import cpbpe
 from cpbpe.compat.transformers import CpbpeTokenizer
 from tests.support import json_tokenizers, processes, tiers, zoo
+from tests.support.json_files import added, dumped
 from tests.support.llama_tokenizers import V1, load, ours, with_extra
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -89,6 +90,12 @@ def test_copies(options: dict[str, Any]) -> None:
     same(tokenizer, copied)
     copied.add_tokens(["<new>"])
     assert tokenizer.encode("<new>") != copied.encode("<new>")
+    # What a copy changes is not changed in the original.
+    before = tokenizer.encode("Hi")
+    copied = copy.copy(tokenizer)
+    same(tokenizer, copied)
+    copied.add_eos_token = not tokenizer.add_eos_token
+    assert copied.encode("Hi") != before == tokenizer.encode("Hi")
 
 
 def test_a_folder_from_a_hub(tmp_path: Path) -> None:
@@ -134,6 +141,30 @@ def test_a_tokenizer_json_says_what_arguments_do_not(tmp_path: Path, bos: Any, e
     ours = CpbpeTokenizer(tokenizer_file=tmp_path / "tokenizer.json", add_bos_token=bos, add_eos_token=eos)
     plain = ours.encode("a", add_special_tokens=False)
     assert ours.encode("a") == [1] * (bos is not False) + plain + [2] * (eos is not False)
+
+
+def test_a_tokenizer_json_is_saved_as_one(tmp_path: Path) -> None:
+    """A folder has the same rules again, and those of fast tokenizers."""
+    content = json.loads(json_tokenizers.model("llama", bos=True))
+    free = max(content["model"]["vocab"].values()) + 1
+    free = max([free, *(token["id"] + 1 for token in content["added_tokens"])])
+    content["added_tokens"].append(added(free, "<a>", False, normalized=True))
+    strategy = {"strategy": "BatchLongest", "pad_to_multiple_of": None}
+    content["padding"] = {**strategy, "direction": "Left", "pad_id": 2, "pad_type_id": 0, "pad_token": "</s>"}
+    (tmp_path / "tokenizer.json").write_bytes(dumped(content))
+    one = CpbpeTokenizer(tokenizer_file=tmp_path / "tokenizer.json", model_max_length=512)
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    assert one.padding_side == theirs.padding_side == "left"
+    assert one.pad_token == theirs.pad_token == "</s>"
+    files = one.save_pretrained(tmp_path / "saved")
+    assert (tmp_path / "saved" / "tokenizer.json").read_bytes() == dumped(content)
+    assert not any("tokenizer.model" in file for file in files)
+    again = CpbpeTokenizer.from_pretrained(tmp_path / "saved")
+    same(one, again)
+    for text in ["<a>ab", "ab<a> c", "ab</s> c"]:
+        ids = theirs.encode(text)
+        assert ids == one.encode(text) == again.encode(text)
+        assert theirs.decode(ids) == one.decode(ids) == again.decode(ids)
 
 
 def test_paths(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -24,6 +24,7 @@ from cpbpe.tokenizer.chat_templates import ChatTemplate
 from cpbpe.tokenizer.marked_text import WRITTEN, Marked, Origin, Run, generated, joined, marked, runs_of
 from tests.support import budget, tiers, zoo
 from tests.support.chats import IM, STYLES, saved
+from tests.support.time_limit import time_limit
 
 DAILY = ["chatml", "llama-2", "qwen", "phi", "generation"]
 styles = pytest.mark.parametrize("name", tiers.some(STYLES, DAILY))
@@ -99,6 +100,18 @@ def test_the_same_as_transformers(name: str) -> None:
         assert chat.ids == theirs.apply_chat_template(messages, **more)["input_ids"], (messages, more)
         assert chat.ids == tok.encode_parts(chat.parts, **options)
         assert len(chat.ids) == len(chat.messages)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_reasoning_has_several_names() -> None:
+    tok, theirs = style("qwen")
+    template = "{% for m in messages %}{{ m.thinking }}|{{ m.reasoning_content }}|{{ m.content }}{% endfor %}"
+    for names in product((None, "a"), (None, "b"), (None, "c")):
+        fields = dict(zip(("reasoning_content", "thinking", "reasoning"), names, strict=True))
+        given = {name: text for name, text in fields.items() if text is not None}
+        messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y", **given}]
+        expected = theirs.apply_chat_template(messages, tokenize=False, chat_template=template)
+        assert tok.apply_chat_template(messages, template=template).text == expected
 
 
 @styles
@@ -585,6 +598,15 @@ def test_hostile_templates(template: str, problem: str, monkeypatch: pytest.Monk
     assert str(caught.value) == f"the chat template {caught.value.reason}"
     with pytest.raises(cpbpe.ChatTemplateError, match=problem):
         ChatTemplate(template).render({"messages": SAID}, marks=True)
+
+
+def test_a_text_that_is_put_together_message_by_message() -> None:
+    """It has two runs a message, which are copied each time, but not looked at one by one."""
+    loop = "{% for m in messages %}{% set ns.t = ns.t + m.content + ';' %}{% endfor %}"
+    template = "{% set ns = namespace(t='') %}" + loop + "{{ ns.t }}"
+    messages = [{"role": "user", "content": "some words"}] * 1500
+    with time_limit(10):
+        assert mistral().apply_chat_template(messages, template=template).text == "some words;" * 1500
 
 
 @pytest.mark.parametrize("made", ["map('upper')", "map('length')", "select('in', ['a'])"])

@@ -110,6 +110,9 @@ def test_stop_texts_with_prompts_tokens_copies_and_errors(engine: str) -> None:
         usual = tok.stream_decoder(stop=stop)
         assert type(usual) is cpbpe.StreamDecoder
         assert (usual.push([b, c]), usual.stopped, usual.rest) == ("bc", None, "")
+    # Long stop texts take little memory.
+    long = tok.stream_decoder(stop="bc" * 500_000)
+    assert (long.push([b, c, b]), long.push([b]), long.push([c, c]), long.flush()) == ("", "bcb", "bcc", "")
     # A copy has what was held back; an error changes nothing.
     one = tok.stream_decoder(stop=["bcc", "bcb"])
     assert one.push([c, b]) == "c"

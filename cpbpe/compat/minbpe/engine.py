@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cpbpe.engine.choice import engine_name, make_engine
 from cpbpe.engine.cutting import Cutter
@@ -57,6 +57,9 @@ class FastEncoder:
         """`bytes_of_ids`: the bytes that the ids 0 to 255 stand for."""
         self._bytes = bytes_of_ids
         self._built: _Built | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FastEncoder, (self._bytes,)
 
     def encode(self, text: str, pattern: str, merges: Mapping[Pair, int]) -> list[int] | None:
         """The ids of a text; None if it is left to the reference."""

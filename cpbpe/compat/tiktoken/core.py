@@ -212,7 +212,7 @@ class Encoding:
         """Encodes a text: a method of the engine itself, if its ids are the ranks."""
         self._decoder = self._engines.decoder
         self._has_no_gaps = self._engines.has_no_gaps
-        self._rank_of = mergeable_ranks.get
+        self._rank_of = self._engines.rank_or_none
         self._texts: dict[int, bytes] = {}
         """The bytes of ids, filled when a call first needs them."""
 
@@ -263,7 +263,7 @@ class Encoding:
         encode = self._encode
         ids = encode(parts[0]) if parts[0] else []
         for key, part in zip(parts[1::2], parts[2::2], strict=True):
-            ids.append(self._special_tokens[allowed.texts[key]])
+            ids.append(self._engines.special[allowed.texts[key]])
             if part:
                 ids += encode(part)
         return ids
@@ -345,11 +345,11 @@ class Encoding:
         if type(text_or_bytes) is str:
             rank = self._rank_of(text_or_bytes.encode())
             if rank is None:
-                rank = self._special_tokens.get(text_or_bytes)
+                rank = self._engines.special.get(text_or_bytes)
         elif type(text_or_bytes) is bytes:
             rank = self._rank_of(text_or_bytes)
             if rank is None:
-                rank = self._special_tokens.get(text_or_bytes.decode(errors="replace"))
+                rank = self._engines.special.get(text_or_bytes.decode(errors="replace"))
         elif isinstance(text_or_bytes, str):
             return self.encode_single_token(text_or_bytes.encode())
         elif isinstance(text_or_bytes, bytes):

@@ -42,11 +42,13 @@ class Engines:
     """Encodes and decodes for one table of ranks, its special tokens and its pattern."""
 
     def __init__(self, ranks: Mapping[bytes, int], special: Mapping[str, int], pattern: str):
+        ranks, special = dict(ranks), dict(special)  # (they may be changed later)
         # 1. Checks, where tiktoken raises an error or panics.
         self._ranks = ranks
         self.rank = ranks.__getitem__
         """Returns the rank of bytes; KeyError if they have none."""
-        self._special = special
+        self.rank_or_none = ranks.get
+        self.special = special
         self._pattern = pattern
         if not pattern:
             raise ValueError(
@@ -175,7 +177,7 @@ class Engines:
         over the second. (In tiktoken, the order of these is that of a hash table. For o200k_harmony, in which
         two have the same id, the result is the same.)
         """
-        special = {id: token.encode() for token, id in reversed([*self._special.items()])}
+        special = {id: token.encode() for token, id in reversed([*self.special.items()])}
         return {**special, **self.rank_bytes}
 
     @kept
