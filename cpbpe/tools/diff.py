@@ -366,6 +366,8 @@ def _settings(tok: Tokenizer) -> Iterator[tuple[str, Any]]:
     for name in ("unk_id", "bos_id", "eos_id", "pad_id"):
         yield name, getattr(tok, name)
     yield "special_tokens", dict(tok.vocab.special_tokens)
+    for text, flags in spec.carried.tokens.items():
+        yield f"flags of {text!r}", ", ".join(flags)
     for name, value in spec.settings.trainer.items():
         yield f"settings.trainer.{name}", value
     for part in ("options", "roles", "chat_templates"):

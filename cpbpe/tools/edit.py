@@ -568,9 +568,9 @@ class Edit:
         spec = self._spec
         ways = Ways(spec)
         if texts is None:
-            if size is not None:
+            if size is not None or [*keep]:
                 raise ValueError(
-                    "which pieces to keep is decided by a corpus: give texts with size, or truncate()"
+                    "which pieces to keep is decided by a corpus: give texts with size or keep, or truncate()"
                 )
             return self._prune_dead(ways)
         if isinstance(texts, (str, bytes)):

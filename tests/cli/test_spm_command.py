@@ -237,6 +237,12 @@ def test_samples(folder: Path) -> None:
     assert [[tok.vocab[piece] for piece in line.split(b" ") if piece] for line in pieces] == [
         list(map(int, line.split())) for line in first.split(b"\n")
     ]
+    # Unknown characters are shown as in `piece`, too.
+    Path("m.model").write_bytes(zoo.model("identity-no-fallback"))
+    Path("b.txt").write_text("the \u2603 cat\n")
+    options = ["encode", "--model=m.model", "--extra_options=unk", "--alpha=0.3", "b.txt"]
+    for form in ("piece", "sample_piece"):
+        assert b"<unk>" in run(*options, f"--output_format={form}")
 
 
 def test_lines_are_answered_as_they_arrive(folder: Path) -> None:

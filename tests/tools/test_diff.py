@@ -17,7 +17,7 @@ from cpbpe import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.tools.diff import StoredIds
 from cpbpe.tools.differing_text import TwoModels, shortest_difference
 from tests.bytes.models import model as byte_level
-from tests.support import tiers, zoo
+from tests.support import json_files, tiers, zoo
 from tests.support.budget import quick
 from tests.support.drawings import WholePage
 from tests.support.tokenizers import tokenizer
@@ -118,6 +118,23 @@ def test_settings(name: str) -> None:
     assert setting.old != setting.new
     same = name in ("normalizer.name", "unk_surface")
     assert found.same_tokens is same
+
+
+@pytest.mark.parametrize("changed_to", [{"special": True}, {"lstrip": True}])
+def test_flags_of_added_tokens(changed_to: dict[str, bool]) -> None:
+    """The pieces are the same, and texts have other tokens."""
+    content = json_files.gemma()
+    free = max(*content["model"]["vocab"].values(), *(token["id"] for token in content["added_tokens"])) + 1
+    toks = []
+    for flags in ({"special": False}, {"special": False, **changed_to}):
+        token = json_files.added(free, "<x>", **flags)
+        data = json_files.dumped({**content, "added_tokens": [*content["added_tokens"], token]})
+        toks.append(Tokenizer.from_bytes(data))
+    found = cpbpe.diff(*toks)
+    assert found.text is not None
+    assert "flags of '<x>'" in [setting.name for setting in found.settings]
+    assert found.same_tokens is False
+    assert toks[0].encode(found.text) != toks[1].encode(found.text)
 
 
 def test_pieces() -> None:

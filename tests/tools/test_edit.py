@@ -420,6 +420,8 @@ def test_what_cannot_be_removed() -> None:
             edit.truncate(size)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="decided by a corpus"):
         edit.prune(size=500)
+    with pytest.raises(ValueError, match="decided by a corpus"):
+        edit.prune(keep=["a"])
     with pytest.raises(ValueError, match="always stay"):
         edit.prune(["a"], size=5)
 

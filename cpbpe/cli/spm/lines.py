@@ -324,6 +324,7 @@ def _samples(tok: Tokenizer, flags: Any, extra: Extra, ids: bool) -> Callable[[B
     processor = _processor(tok)
     table = _table(tok, ids)
     how = {"return_type": int if ids else bytes, "enable_sampling": True, "nbest_size": -1, "alpha": alpha}
+    how["emit_unk_piece"] = extra.unk_piece
 
     def lines(block: Block) -> bytes:
         rows = (processor.Encode(line, **how) for line in block.lines)

@@ -331,7 +331,7 @@ pub fn compile(pattern: &str) -> Result<Regex, Error> {
     Regex::new(&apart(pattern)).map_err(|error| Error::InvalidPattern(error.to_string().into()))
 }
 
-/// A pattern that means the same, with a group that matches nothing after each repeat that may go on without end.
+/// A pattern that means the same, with a group that matches nothing after each `+` and `}`.
 ///
 /// Version 0.19 of the crate takes `a+b?a+` for `a+(?:ba+)?`, which also matches a single `a`. Oniguruma and the package
 /// `regex` do not. With a group between them, the crate does not see that the two repeats are alike.
@@ -350,7 +350,11 @@ fn apart(pattern: &str) -> String {
                     made.push('}');
                 }
             }
-            '[' => depth += 1,
+            '[' => {
+                depth += 1;
+                made.extend(characters.next_if_eq(&'^'));
+                made.extend(characters.next_if_eq(&']')); // as the first one it is a character
+            }
             ']' => depth = depth.saturating_sub(1),
             '+' | '}' if depth == 0 && !matches!(characters.peek(), Some('?' | '*' | '+' | '{')) => {
                 made.push_str("(?:|)")

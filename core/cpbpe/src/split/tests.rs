@@ -397,5 +397,6 @@ fn equal_repeats_stay_apart() {
         assert!(chunks(pattern, "a").is_empty(), "{pattern}");
         assert_eq!(chunks(pattern, "aa"), ["aa"], "{pattern}");
     }
+    assert_eq!(chunks("[]+]+b?[]+]+|[^]a]", "]](a+]?"), ["]]", "(", "+]", "?"]);
     assert_eq!(chunks(r"a{2}|[+}{]+|a++\+?|b+?b{1,2}?x", "aaa+{}bbx+"), ["aa", "a+", "{}", "bbx", "+"]);
 }

@@ -244,7 +244,7 @@ class _Translation:
             # This is possessive for us, but a repeat of the repeat for them.
             if self.syntax == "ours":
                 self.out[-1] = f"(?>{self.out[-1]}{text})"
-            elif int(least) > 1 or most == "0":
+            elif int(least) > 1 or (most if comma else least) == "0":
                 self.out[-1] = f"(?:{self.out[-1]}{text})+"
             else:  # the same, and shorter (the crate `regex` errs with some repeats of repeats)
                 self.out[-1] += "+" if int(least) else "*"
