@@ -29,7 +29,7 @@ from cpbpe.lazy import importing
 from cpbpe.training.byte_options import BYTE_NAMES
 
 SPELLING = FLAGS
-"""How messages spell options."""
+"""How messages spell the options of this command (see `cpbpe/cli/__init__.py`)."""
 LESS_MEMORY = "--memory-limit makes counting use less"
 """What to do if there is not enough memory."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cpbpe.training.result import TrainingResult
 
 SPELLING = FLAGS
-"""How messages spell options."""
+"""How messages spell the options of this command (see `cpbpe/cli/__init__.py`)."""
 
 TEXT = "The llama reads stories, читает слова и 喜欢面包 🙂!"
 """Three scripts and an emoji."""

@@ -79,7 +79,7 @@ GUESSED = {
 """Flags that people guess, and what to tell them; `cpbpe.training.option_names` has the rest."""
 
 SPELLING = FLAGS
-"""How messages spell options."""
+"""How messages spell the options of this command (see `cpbpe/cli/__init__.py`)."""
 LESS_MEMORY = "--memory-limit makes counting use less"
 """What to do if there is not enough memory."""
 

@@ -80,7 +80,7 @@ class made(kept[T]):  # noqa: N801 (used like property)
 
 
 class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
-    """A `PreTrainedTokenizer` that runs on a SentencePiece BPE model, through cpbpe.
+    """A `PreTrainedTokenizer` that runs on a model of cpbpe, of either family.
 
     >>> tokenizer = CpbpeTokenizer("tokenizer.model", pad_token="</s>")
     >>> batch = tokenizer(["Hello world", "Hi"], padding=True, return_tensors="np")
@@ -142,7 +142,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 legacy = said.get("prefix_after_special", True)
         if vocab_file is None:
             raise ValueError(
-                f"{type(self).__name__} needs the file of a SentencePiece model as vocab_file; in the folder "
+                f"{type(self).__name__} needs the file of a model as vocab_file; in the folder "
                 f"given to from_pretrained it has the name {self.vocab_files_names['vocab_file']!r}, or "
                 f"it is a tokenizer.json"
             )

@@ -36,7 +36,7 @@ class PieceLimits:
     split_by_unicode_script: bool = True
     """All characters of a piece belong to one script."""
     split_by_number: bool = True
-    """Digits count as a script of their own; otherwise they go with any script."""
+    """Digits keep their script, which is that of punctuation; otherwise they go with any script."""
     split_digits: bool = False
     """A digit is always a piece of its own."""
     split_by_whitespace: bool = True

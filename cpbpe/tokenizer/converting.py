@@ -50,7 +50,8 @@ class Conversion:
     notes: tuple[str, ...] = ()
     """What the format cannot say, or the other library always does in its own way."""
     tried: str | None = None
-    """With what the result was tried before it was written; None if that library is not installed."""
+    """With what the result was tried before it was written; None if it was not, because something differs, no
+    tokenizer.json is involved, or tokenizers is missing or too old."""
     verified: str | None = None
     """How many of your own texts were tried, and with what; None if there were none."""
     files: tuple[str, ...] = ()
@@ -120,16 +121,17 @@ def convert(
     """Write a model in another format: that of `to`, or the one that the end of the target's name means.
 
     A name that ends in `.json` means a tokenizer.json, in `.gguf` a GGUF file, in `.bin` a tokenizer.bin, in
-    `.vocab` or `.tsv` a text, in a slash a folder of transformers, and any other a `.model`. vocab.json and
-    merges.txt are written together, whichever of the two is named. `source`, `pattern` and `special_tokens`
-    are whatever `load` takes. If some text would get other ids, nothing is written, and a ConversionError
-    says why; `allow_differences` converts all the same, and lists what differs.
+    `.vocab` or `.tsv` a list of pieces, in `.tiktoken` ranks, in a slash a folder of transformers, and most
+    others a `.model` (`.txt`, for example, is an error). vocab.json and merges.txt are written together.
+    `source`, `pattern` and `special_tokens` are whatever `load` takes. If some text would get other ids,
+    nothing is written, and a ConversionError says why; `allow_differences` converts all the same, and lists
+    what differs.
 
     `add_bos`, `add_eos` and `prefix_after_special` are the options of encoding that the file asks for; None
     means as in the source. `chat_template` is a template of conversations, or several by name.
 
-    If the other library is installed, it encodes some texts first, and must give the same ids. `verify` adds
-    texts of your own: an iterable, or the path of a file, line by line.
+    With a tokenizer.json, tokenizers encodes some texts first, if it is installed, and must give the same
+    ids. `verify` adds texts of your own: an iterable, or the path of a file, line by line.
 
     >>> convert("tokenizer.model", "converted.json", add_bos=True).is_exact
     True
@@ -191,7 +193,7 @@ def save(
     wanted = _format(name, None)
     bound = {option: bound_options.get(option) for option in OPTIONS}
     if wanted == MODEL.name and all(value is None for value in bound.values()):
-        _refuse_own_fields(verifying.model_file_differences(facts.spec), False)  # (made without protobuf)
+        _refuse_own_fields(verifying.model_file_differences(facts.spec), False)  # (without protobuf)
         _write(name, wanted, {name: facts.file})
         return ()
     made = _output(_with_options(facts.full_spec, bound), name, wanted, False)

@@ -584,7 +584,8 @@ class OfBytes(Sequences):
 
     def _endings(self, chunk: str, last: str, part: bytes, kind: int) -> set[bytes]:
         """How the character that `last` ends with may be completed (see `_continuing`): the path of what the
-        last piece has after it. If nothing comes after it, no others are needed: {b""}.
+        last piece has after it. If that may be nothing, only {b""}. (The results only make ids sure; others
+        are tried.)
 
         `chunk`: the chunk so far, which must not become a piece that is only taken whole.
         """
@@ -627,8 +628,8 @@ class OfBytes(Sequences):
         2. For each piece that ends with a whole character, its path.
         3. For each other piece that begins with a whole one, and each class that the character at its end may
            have: its id and its path.
-        4. For the same pieces: the id, and each longer path that completes this character and ends where a
-           text may end.
+        4. For the same pieces: the id, and each longer path that completes this character and ends with a
+           whole one.
         """
         numbers: dict[bytes, int] = {}
         path_of = np.full(self.size, _NONE)

@@ -4,7 +4,7 @@ A segment is the text before, between or after special tokens. Each is encoded a
 with a dummy prefix if the model adds one. If decoding shows special tokens, it treats segments the same way.
 
 `SpecialEncoder` and `SpecialDecoder` stand between a Tokenizer and its engine, but only if a call needs more
-than the engine can do. They have the same methods as the engine, so a caller need not know which one it uses.
+than the engine can do. Their methods are those of the engine (but `encode_pieces` has no `ends`).
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class SpecialEncoder:
         chars: bool | None,
         dropout: Dropout | None = None,
     ) -> list[Aligned]:
-        """Texts with special tokens are encoded one by one, because their segments depend on each other."""
+        """If one text has special tokens, all are encoded one by one: spans depend on the segments before."""
         if all(len(self.split(text)) == 1 for text in texts):
             return self.first.align_batch(texts, threads, chars, dropout)
         return [

@@ -105,8 +105,8 @@ class SpecialTokens:
     def shown_and_hidden(self, skip: bool | None) -> tuple[dict[int, str], dict[int, str]]:
         """The tokens that decoding shows by their texts, and those that it leaves out.
 
-        `skip` is the option `skip_special_tokens`: None shows added tokens, but no CONTROL pieces. The engine
-        decodes the rest; it leaves out CONTROL pieces.
+        `skip` is the option `skip_special_tokens`: None shows added tokens and tokens with flags, but no
+        other CONTROL pieces. The engine decodes the rest; it leaves out CONTROL pieces.
         """
         if not self.flags:
             return (self.all_texts, {}) if skip is False else ({}, self.texts) if skip else (self.texts, {})

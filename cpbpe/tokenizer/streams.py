@@ -297,7 +297,7 @@ class _Segment:
         self._unk = facts.stream_unk
         self._last_unknown = False
         self._held = bytearray()  # text without ids so far; normalized, unless `_normalizer` is None
-        self._searched = 0  # see _cut
+        self._searched = 0  # see _take_cut
         self._engine: Engine
         self._normalizer: StreamNormalizer | None
         shape = facts.stream_shape

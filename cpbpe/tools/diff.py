@@ -255,6 +255,7 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     decides = any(change.encodes and change.name not in _NAMES_ONLY for change in settings)
     same: bool | None = True if orders.same and not decides else None
     if same is None and search:
+        # (Where a piece was inserted, all after it have moved: too many to try.)
         changed = (change.piece for change in changes if "moved" not in change.kinds)
         text, tried = shortest_difference(models, changed, orders.texts)
         same = False if text is not None else None
@@ -330,8 +331,8 @@ def _equal(one: PieceEntry | None, other: PieceEntry | None) -> bool:
 _NO_ENCODING = ("denormalizer", "unk_surface", "settings", "carried", "bos_id", "eos_id", "pad_id")
 """Settings whose names begin with these do not affect the ids of a text."""
 _NAMES_ONLY = ("normalizer.name", "special_tokens", "unk_id")
-"""Settings that cannot change tokens by themselves: the name of rules whose tables are compared, too, and
-tokens that occur only where the caller allows them."""
+"""Settings that cannot change tokens by themselves: the name of rules whose tables are compared, too,
+tokens that occur only where the caller allows them, and the id of the unknown piece."""
 _LONGEST = 120
 
 

@@ -332,11 +332,11 @@ class Edit:
         progress: ProgressOption = None,
         **limits: Any,
     ) -> Edit:
-        """Add the `number` pieces that training would learn next from a corpus, and keep all that there are.
+        """Add `number` pieces: characters that have none yet, and the merges that training would learn next.
 
-        `source` and the arguments after `character_coverage` are those of `cpbpe.train`. Characters without
-        a piece get one until they cover this much of the corpus. Which strings can become pieces is as the
-        model file says; `limits` change that, such as ``split_by_whitespace=False``.
+        `source` and the arguments after `character_coverage` are those of `cpbpe.train`. Characters get a
+        piece until they cover this much of the corpus. No old piece goes. Which strings can become pieces is
+        as the model file says; `limits` change that, such as ``split_by_whitespace=False``.
 
         A model that was trained on this corpus goes on as if training had never stopped:
 
@@ -538,7 +538,8 @@ class Edit:
             raise ModelError(f"{name} is an added token; an edit removes pieces of the model")
         if spec.pieces.types[id] not in MERGEABLE:
             kind = PieceType(spec.pieces.types[id]).name
-            raise ModelError(f"{name} has the type {kind}; pieces of this type stay, rename() gives others")
+            way = "" if kind == "BYTE" else "; rename() gives it another name"
+            raise ModelError(f"{name} has the type {kind}; pieces of this type stay{way}")
         if spec.pieces.types[id] == PieceType.UNUSED:
             raise ModelError(f"{name} is UNUSED: no text yields it, but without it other pieces would merge")
         if self._is_needed(id):

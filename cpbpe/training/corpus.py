@@ -193,7 +193,7 @@ class Corpus(Files):
         """Yield the texts of records, or their lines. The end of a text also ends its last line."""
         first = 1
         for texts, blank in records:
-            for index in blank:
+            for index in blank:  # a blank line counts as an empty text, not as null
                 texts[index] = b""
             sentences: list[bytes] = []
             sizes: list[int] = []

@@ -236,7 +236,8 @@ def choose(
     character saves the tokens that its bytes would take, minus one. So a character of one byte saves nothing,
     but it must have a piece if a chosen merge contains it. For every number of merges, the room that is left
     is filled with the characters that save the most. The number of merges that saves the most tokens is
-    chosen; if several save the same, the largest of them.
+    chosen; if several save the same, the largest of them. (As in sentencepiece, overlapping pairs count, too:
+    `aaa` as two savings, though it saves one.)
     """
     if not auto_character_coverage:
         if len(learned.characters) > room:
@@ -301,7 +302,7 @@ def _name(function: object) -> str:
 
 
 class ByteFamily:
-    """Models whose pieces are made of bytes. It has what `SentencePieceFamily` has, besides `recording`."""
+    """Models whose pieces are made of bytes. It has what training needs of a family."""
 
     def __init__(self, options: ByteTrainOptions):
         self.options = options
@@ -349,8 +350,8 @@ class ByteFamily:
             ),
             alphabet="bytes",
             splitter=options.splitter,
-            # This changes no ids, because merging the bytes of a piece always gives that piece. The models of
-            # these families are read in this way, too; minbpe does not look up whole chunks.
+            # This changes no ids, because merging the bytes of a piece always gives that piece. Files of
+            # GPT-2 and tiktoken are read in this way, too; minbpe does not look up whole chunks.
             whole=options.byte_order == "gpt2",
         )
         return Built(spec, len(merges))

@@ -356,7 +356,7 @@ class TrainOptions(Options):
             else:
                 placed[next(free)] = piece, type
         # 3. Check that there is room for the characters that are required.
-        required = set(self.required_chars) - {"\0", "\x1f"}  # these two never become pieces
+        required = set(self.required_chars) - {"\0", "\x1f"}  # NUL and BOUNDARY never become pieces
         texts = {piece for piece, _ in placed.values()}
         for character in sorted(required & texts):
             raise TrainingError(
@@ -647,8 +647,8 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "Turn it off if words mix scripts.",
         ),
         "split_by_number": Meaning(
-            "treat digits as a script of their own; has an effect only with `split_by_unicode_script`",
-            "Turn it off, and `split_digits`, too, to allow pieces such as F16.",
+            "never join digits and letters in one piece; has an effect only with `split_by_unicode_script`",
+            "Turn it and `split_digits` off to allow pieces such as F16.",
         ),
         "split_digits": Meaning(
             "make every digit a piece by itself",

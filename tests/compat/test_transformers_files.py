@@ -171,7 +171,7 @@ def test_paths(tmp_path: Path) -> None:
     path = tmp_path / "some.model"
     path.write_bytes(zoo.model(V1))
     assert CpbpeTokenizer(path).encode("Hi") == CpbpeTokenizer(str(path)).encode("Hi") == [1, 15359]
-    with pytest.raises(ValueError, match=r"needs the file of a SentencePiece model .* 'tokenizer.model'"):
+    with pytest.raises(ValueError, match=r"needs the file of a model .* 'tokenizer.model'"):
         CpbpeTokenizer()
     with pytest.raises(FileNotFoundError):
         CpbpeTokenizer(tmp_path / "none")

@@ -10,7 +10,7 @@ use crate::watch::{Check, Checks};
 
 /// This many bytes are copied for every word. Only longer words need a second copy.
 const SHORT: usize = 16;
-/// Whether to go on is checked once in this many ids.
+/// Whether to go on is checked once in this many ids that are written, or bytes that are read.
 const STEP: usize = 1 << 16;
 
 /// Writes the ids of many texts, a line for each text.

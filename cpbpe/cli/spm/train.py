@@ -33,7 +33,7 @@ _FLAGS = (
     Flag("max_sentencepiece_length", "int32", 16, "the most characters of a piece"),
     Flag("max_sentence_length", "int32", 4192, "skip lines that have more bytes"),
     Flag("split_by_unicode_script", "bool", True, "no piece has characters of two scripts"),
-    Flag("split_by_number", "bool", True, "digits are a script of their own"),
+    Flag("split_by_number", "bool", True, "no piece has digits and letters"),
     Flag("split_by_whitespace", "bool", True, "no piece has parts of two words"),
     Flag("split_digits", "bool", False, "each digit is a piece by itself"),
     Flag("pretokenization_delimiter", "string", "", "a text that marks places no piece may cross"),

@@ -11,7 +11,7 @@
 //! * At both ends of a user-defined piece, which is one symbol that never merges with its neighbours.
 //! * Between two characters that only user-defined pieces join. Merging never makes a user-defined piece: if it did,
 //!   its text would stand where the search found nothing. But the search was at the place where this text begins, and
-//!   would have found it, or a shorter piece that it begins with.
+//!   would have found it, a longer one, or, if it begins with too many others (see `Keys::new`), a shorter one.
 //!
 //! For the same reasons, a part of a chunk gives the same symbols by itself as in the chunk, and can be remembered like
 //! a chunk.

@@ -8,7 +8,8 @@ pub mod words;
 
 use crate::cache::{self, Homes, Key, Singles};
 
-/// The words of a batch: chunks of several bytes that are looked up together.
+/// The words of a batch: chunks of several bytes that are looked up together. Between them are the singles, chunks of
+/// one byte or character, whose ids come from a table. A key is that of the cache, whose lines `homes` finds.
 pub trait WordBatch: Default {
     /// How many words there are.
     fn count(&self) -> usize;

@@ -180,8 +180,8 @@ impl<S: Sink> Sink for Shifted<'_, S> {
     }
 }
 
-/// Like `merge_chunk`, with merges skipped at random. In the whole text, `before` symbols come before the chunk. The
-/// vocabulary does not split UNUSED pieces: with such a one, texts are sampled as a whole by `merge_whole`.
+/// Like `merge_chunk`, with merges skipped at random. Of the symbols that the whole text starts as, `before` precede
+/// the chunk. The vocabulary does not split UNUSED pieces: with such a one, `merge_whole` samples texts as a whole.
 pub fn sample_chunk<S: Sink>(
     vocab: &Vocab,
     text: &[u8],
@@ -248,7 +248,8 @@ impl Chances {
         Chances { seed: mixed(seed), limit: (alpha * (1u64 << 53) as f64).ceil() as u64 }
     }
 
-    /// Whether two symbols merge, given how many symbols of the text are before their begin, middle and end.
+    /// Whether two symbols merge, given how many of the symbols that the text starts as are before their begin,
+    /// middle and end.
     #[inline]
     pub fn keep(&self, [begin, middle, end]: [u64; 3]) -> bool {
         mixed(mixed(mixed(self.seed ^ begin) ^ middle) ^ end) >> 11 >= self.limit

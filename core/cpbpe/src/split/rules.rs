@@ -39,7 +39,7 @@ pub enum Contractions {
 pub trait Rules {
     const WORDS: Words;
     const CONTRACTIONS: Contractions;
-    /// How many digits a chunk has at most; 0 for no limit.
+    /// How many digits a chunk has at most. Not used with `Words::Spaced`, where a number has no limit (0).
     const DIGITS: usize;
     /// Signs are followed by `[\r\n/]*` instead of `[\r\n]*`.
     const SLASH: bool;

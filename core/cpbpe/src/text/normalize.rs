@@ -120,8 +120,7 @@ impl Normalizer {
         text.first() == Some(&b' ') || self.options.escape_whitespaces && text.starts_with(SPACE)
     }
 
-    /// Whether all that is done to valid text is to put a space in front. (This does not include a Unicode normal
-    /// form.)
+    /// Whether all that is done to valid text, apart from a Unicode normal form, is to put a space in front.
     pub fn only_prefixes(&self) -> bool {
         let NormalizerOptions { suffix, remove_extra_whitespaces, escape_whitespaces, .. } = self.options;
         self.charsmap.is_none() && !suffix && !remove_extra_whitespaces && !escape_whitespaces
@@ -278,8 +277,8 @@ fn escape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Halt> {
         let room = length + ESCAPED.len() - 1;
         out.grow(room)?;
         out.resize(to + room, 0);
-        // Write four bytes for each character; the next character overwrites what is too much. Without a branch for
-        // each word, this is three times as fast.
+        // Write four bytes for each byte; the next one overwrites what is too much. Without a branch for each space,
+        // this is three times as fast.
         for &byte in part {
             let space = byte == b' ';
             let bytes = if space { ESCAPED } else { [byte, 0, 0, 0] };

@@ -8,7 +8,7 @@ use crate::train::recent::SHORT;
 /// Two bytes between which the text is cut.
 const CUT: u8 = 1;
 /// Two bytes of which the second has to be looked at more closely: it is part of a longer character, or may begin a
-/// symbol.
+/// symbol (see `cutter.rs`).
 const UNKNOWN: u8 = 2;
 
 /// The table for given limits and symbols.

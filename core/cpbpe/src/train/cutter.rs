@@ -1,5 +1,6 @@
 //! One sentence -> words with counts: the sentence is checked, normalized and cut where no piece can cross, and its
-//! words are counted in a table. `counter.rs` does this with many sentences.
+//! words are counted in a table. `counter.rs` does this with many sentences. A symbol is here a text of
+//! `CountSpec::symbols`, such as `<s>` or that of a user-defined piece.
 
 use memchr::memmem;
 
@@ -348,8 +349,8 @@ impl Cutter {
         true
     }
 
-    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted for each symbol. The text must
-    /// be followed by PADDING bytes that are not letters.
+    /// Cut compact text into words and count them. With `SYMBOLS`, BOUNDARY is counted as a word for each symbol,
+    /// because `accept_characters` takes it for text. The text must be followed by PADDING bytes that are not letters.
     pub(super) fn cut<const SYMBOLS: bool>(
         &self,
         buffer: &[u8],

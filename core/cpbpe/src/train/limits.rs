@@ -40,7 +40,7 @@ pub struct PieceLimits {
     pub max_sentencepiece_length: usize,
     /// All characters of a piece belong to one script.
     pub split_by_unicode_script: bool,
-    /// Digits count as a script of their own. If not set, they go with any script.
+    /// Digits keep their script, which is that of punctuation. If not set, they go with any script.
     pub split_by_number: bool,
     /// A digit is always a piece by itself.
     pub split_digits: bool,

@@ -1,4 +1,4 @@
-//! Words -> merges of bytes. `learn` in the reference explains what is learned.
+//! Words -> merges of bytes. `learn` in `reference/byte_level/training.py` explains what is learned.
 
 use crate::error::Error;
 use crate::memory::collected;
@@ -65,6 +65,7 @@ pub fn learn_bytes(
     if spec.merges == 0 {
         return Ok(merges);
     }
+    // An estimate, for words in the order of their counts. Without that order all pairs are tracked (0).
     let last_frequency = match spec.ties {
         Ties::Ids => last_frequency(words, &order, spec.merges),
         Ties::First => 0,
