@@ -122,24 +122,25 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         add_prefix_space: bool | None = None,
         **kwargs: Any,
     ):
+        # 1. What a tokenizer.json says. (A model says nothing about these.)
         self._json: bytes | None = None
         """The tokenizer.json that this was made of. Then the rules are those of fast tokenizers."""
         if vocab_file is None and tokenizer_file is not None:
-            self._json = Path(tokenizer_file).read_bytes()
-            padding = json.loads(self._json).get("padding") or {}
-            for name, given in (("pad_token", "pad_token"), ("pad_token_type_id", "pad_type_id")):
-                if given in padding:
-                    kwargs.setdefault(name, padding[given])
-            if "direction" in padding:
-                kwargs.setdefault("padding_side", padding["direction"].lower())
             vocab_file = Tokenizer(tokenizer_file)
-            said = vocab_file.file_options  # (a model says nothing about these)
+            self._json = Path(tokenizer_file).read_bytes()
+            padding = json.loads(self._json).get("padding")
+            if isinstance(padding, dict):
+                kwargs.setdefault("pad_token", padding.get("pad_token"))
+                kwargs.setdefault("pad_token_type_id", padding.get("pad_type_id", 0))
+                kwargs.setdefault("padding_side", str(padding.get("direction", "Right")).lower())
+            said = vocab_file.file_options
             if add_bos_token is None:
                 add_bos_token = said.get("add_bos", False)
             if add_eos_token is None:
                 add_eos_token = said.get("add_eos", False)
             if legacy is None:
                 legacy = said.get("prefix_after_special", True)
+        # 2. What is refused.
         if vocab_file is None:
             raise ValueError(
                 f"{type(self).__name__} needs the file of a model as vocab_file; in the folder "
@@ -157,13 +158,14 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 f"{', '.join(model.bound_options)}: options that using() has bound have no effect here; "
                 "give the tokenizer without them, and add_bos_token, add_eos_token, legacy, add_prefix_space"
             )
+        # 3. The model and its options.
         self.cpbpe = model
         self._has_metaspace = by_metaspace(model.facts.spec.normalizer)
         self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
         self.add_eos_token = bool(add_eos_token)
         self.legacy = legacy is not False
         self.add_prefix_space = add_prefix_space
-
+        # 4. Its tokens.
         for name in ("unk", "bos", "eos", "pad"):
             id = getattr(model, f"{name}_id")
             kwargs.setdefault(f"{name}_token", None if id is None else model.id_to_piece(id))
