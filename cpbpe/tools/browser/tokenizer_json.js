@@ -111,10 +111,12 @@
 
   const GENERAL = 'L|Lu|Ll|Lt|Lm|Lo|M|Mn|Mc|Me|N|Nd|Nl|No|P|Pc|Pd|Ps|Pe|Pi|Pf|Po|S|Sm|Sc|Sk|So|Z|Zs|Zl|Zp|Cc|Cf|Co';
   const SCRIPTS = 'Han|Hiragana|Katakana|Hangul|Latin|Cyrillic|Greek|Arabic|Hebrew|Thai|Devanagari|Bengali|Armenian';
-  const ESCAPE = `\\\\(?:[sSdDrntfv]|[pP]\\{(?:${GENERAL}|${SCRIPTS})\\}|[!-\\/:-@\\[-\`\\{-~])`;
+  const ESCAPE = `\\\\(?:[sSdDrntfv]|[pP]\\{(?:${GENERAL}|${SCRIPTS})\\}|[!-\\/:;=?@\\[-\`\\{-~])`;
   const IN_CLASS = `(?!&&|~~|\\|\\|)[^\\\\\\[\\]\\-]`;
   const ITEM = `(?:${ESCAPE}|${IN_CLASS}(?:-${IN_CLASS})?)`;
   const PART = new RegExp(`${ESCAPE}|\\[(?:\\^${ITEM}+|(?!\\^)${ITEM}+)\\]|[^\\\\\\[\\](){}*+?|^$]`, 'yu');
+  // Where case is ignored, Oniguruma takes these pairs for one letter, and classes for something else.
+  const CASELESS = /\(\?i:(?![^)]*(?:ss|ff|fi|fl|st))['a-z|]+\)/giu;
   const GROUP = /\(\?(?:[:>]|i:|(<?[=!]))/yu;
   const REPEAT = /[*+?][?+]?|\{(?:0|[1-9]\d{0,2})(?:,(?:[1-9]\d{0,2})?)?\}(?![?+])/yu;
 
@@ -148,7 +150,7 @@
         branch &&= empty;
       }
     };
-    return !canBeEmpty(0) && at === pattern.length;
+    return !canBeEmpty(0) && at === pattern.length && !pattern.replace(CASELESS, '').includes('(?i');
   };
 
   const escaped = (text) => text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
