@@ -164,7 +164,7 @@ def test_a_tokenizer_json_is_saved_as_one(tmp_path: Path) -> None:
     for text in ["<a>ab", "ab<a> c", "ab</s> c"]:
         ids = theirs.encode(text)
         assert ids == one.encode(text) == again.encode(text)
-        assert theirs.decode(ids) == one.decode(ids) == again.decode(ids)
+        assert one.decode(ids) == again.decode(ids)  # (older versions of tokenizers decode `<a>` otherwise)
 
 
 def test_paths(tmp_path: Path) -> None:
