@@ -3,6 +3,7 @@
 import random
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.formats import test_tokenizer_json_hostile as hostile
 from tests.formats import test_tokenizer_json_mutations as mutations
 from tests.formats import test_tokenizer_json_reading as reading
 from tests.formats import test_tokenizer_json_real as real
-from tests.support import budget, wheels, zoo
+from tests.support import budget, json_files, wheels, zoo
 from tests.support import node as nodes
 from tests.support.hostile import FORMS
 from tests.support.json_files import dumped
@@ -185,6 +186,28 @@ def test_changed_tekken(node: Node) -> None:
     more = compared(node, files)
     assert "whole" not in more
     assert len(more) < len(files) / 10, more
+
+
+def test_added_tokens_with_flags(node: Node) -> None:
+    """Two of one text, and two that may be found in each other's: the page refuses what the package does."""
+    step = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": False}
+    forms = {"llama": json_files.llama(), "gemma": json_files.gemma()}
+    forms["two prefixes"] = {**forms["llama"], "pre_tokenizer": step}
+    flags: list[dict[str, bool]] = [{}, *({name: True} for name in ("rstrip", "single_word", "normalized"))]
+    files = {}
+    for (name, form), one, two, special in product(forms.items(), flags, flags, (False, True)):
+        free = 900 + len([token for token in form["added_tokens"] if token["id"] >= 900])
+        for texts in (("<x>", "<x>"), ("qab", "bzz")):
+            ids = (free, free + (texts[0] != texts[1]))
+            tokens = [
+                json_files.added(ids[0], texts[0], special, **one),
+                json_files.added(ids[1], texts[1], False, **two),
+            ]
+            content = {**form, "added_tokens": [*form["added_tokens"], *tokens]}
+            files[f"{name} {texts} {one} {two} {special}"] = dumped(content)
+    more = compared(node, files)
+    assert len(more) < len(files) / 2
+    assert all("twice" in reason for name, reason in more.items() if "<x>" in name)
 
 
 # --- Patterns -----------------------------------------------------------------------------------

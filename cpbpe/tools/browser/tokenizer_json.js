@@ -246,7 +246,7 @@
   // The added tokens: their ids are those in the vocabulary, or come after all others.
   const addedTokens = (given, vocab) => {
     const ids = new Map();
-    return typed(given ?? [], 'list', 'added_tokens').map((token, place) => {
+    const tokens = typed(given ?? [], 'list', 'added_tokens').map((token, place) => {
       const where = `added_tokens[${place}]`;
       const text = member(typed(token, 'object', where), 'content', 'text', where);
       const id = member(token, 'id', 'integer', where);
@@ -257,6 +257,8 @@
       if (id !== expected) wrong(`${where}, ${shown(text)}, has the id ${id}, and must have ${expected}`);
       return { where, token, text, id };
     });
+    if (new Set(tokens.map(({ text }) => text)).size < tokens.length) unknown('it lists an added token twice');
+    return tokens;
   };
   const flagsOf = (token, normalizes, where) => {
     const has = (name) => member(token, name, 'flag', where, false);
@@ -444,7 +446,7 @@
     const splits = step.split !== false;
     if (doubles && (prefix || scheme !== 'always')) cannot('normalizer', normalizer);
     if (doubles) return { escapes, prefix: 'always', splits, doubles };
-    if (prefix || scheme === 'never') return { escapes, prefix, splits };
+    if (prefix || scheme === 'never') return { escapes, prefix, splits, doubles: prefix && scheme === 'always' };
     return { escapes, prefix: 'unless space', splits, isFirst: scheme === 'first' };
   };
 
