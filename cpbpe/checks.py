@@ -292,7 +292,7 @@ _AMOUNT = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?:\.[0-9]+)?)\s*([kmgt]?)
 def amount(given: Any) -> tuple[int, bool] | None:
     """A number as people write it, and whether it has the unit B, for bytes; None if it is no number.
 
-    >>> amount("500MB"), amount("1.5 GiB"), amount("1.001M"), amount(4e9), amount("lots"), amount("1,5GB")
+    >>> amount("500MB"), amount("1.5 GiB"), amount("1.001M"), amount(4e9), amount("1.5"), amount("1,5GB")
     ((500000000, True), (1610612736, True), (1001000, False), (4000000000, False), None, None)
     """
     if isinstance(given, str):
@@ -301,6 +301,8 @@ def amount(given: Any) -> tuple[int, bool] | None:
             return None
         digits = re.sub("[_,]", "", match[1])
         scale = (1024 if match[3] else 1000) ** " kmgt".index(match[2].lower() or " ")
+        if scale == 1 and not float(digits).is_integer():
+            return None
         return int(digits) * scale if digits.isdecimal() else round(float(digits) * scale), bool(match[4])
     if isinstance(given, float) and given.is_integer():
         return int(given), False

@@ -4,7 +4,8 @@ Exit codes: 0 on success; 1 if the work could not be done, with the reason on th
 command was not understood; 130 if it was interrupted (Ctrl-C); 143 if it was terminated (SIGTERM).
 
 The file of a subcommand has `parser()`, whose `parse` takes the arguments, and `run`, which does what they
-say. It may have `SPELLING`, how messages spell its options, and `LESS_MEMORY`, what to do if memory runs out.
+say. It may have `SPELLING`, how messages spell its options; `LESS_MEMORY`, what to do if memory runs out; and
+`FAILED`, its exit code if the work could not be done, where 1 has another meaning.
 A `run` that was interrupted and has kept something says so in the `KeyboardInterrupt` that it raises.
 """
 
@@ -200,6 +201,7 @@ def _no_such_command(name: str) -> str:
 
 
 def _guarded(command: Any, options: object) -> int:
+    failed = getattr(command, "FAILED", 1)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
@@ -210,10 +212,10 @@ def _guarded(command: Any, options: object) -> int:
     except (ValueError, OSError, ImportError) as error:
         if _is_full_output(error):
             _discard_output()  # so that the rest of it does not fail again
-        return _fail(_describe(error), 1)
+        return _fail(_describe(error), failed)
     except MemoryError:
         less = getattr(command, "LESS_MEMORY", "")
-        return _fail(f"there is not enough memory{less and f'; {less}'}", 1)
+        return _fail(f"there is not enough memory{less and f'; {less}'}", failed)
 
 
 def _is_full_output(error: BaseException) -> bool:

@@ -35,6 +35,9 @@ examples:
   cpbpe diff a.model b.model --exit-code --quiet || echo "they differ"
 """
 
+FAILED = 2
+"""The exit code if it fails: 1 means that something was found."""
+
 
 def parser() -> Parser:
     """The command's arguments."""

@@ -46,6 +46,9 @@ examples:
 
 _SEVERITIES = ("note", "warning", "error", "never")
 
+FAILED = 2
+"""The exit code if it fails: 1 means that something was found."""
+
 
 def parser() -> Parser:
     """The command's arguments."""

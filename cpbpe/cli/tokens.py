@@ -19,7 +19,7 @@ from cpbpe.cli.arguments import (
 )
 from cpbpe.cli.encode import GUESSED, add_files, documents_of_files, say_remarks
 from cpbpe.cli.output import show_files
-from cpbpe.cli.parsing import NotUnderstoodError, Parser
+from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
 from cpbpe.lazy import importing
 from cpbpe.text.drawn import shown
 from cpbpe.training.progress import Display
@@ -63,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Count."""
     if arguments.model is None:
         raise NotUnderstoodError("there is no model; name one: cpbpe tokens tokenizer.model corpus.txt")
+    if arguments.json:
+        refuse(arguments, {"lines": False, "bytes": False}, "--json prints all of it")
     with importing:
         from cpbpe.packing.lines import DocumentEncoder, Tally
     tokenizer = load(arguments)

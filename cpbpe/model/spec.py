@@ -187,7 +187,8 @@ class Carried:
     """The encoding options that the file asks for: `add_bos`, `add_eos`, `prefix_after_special`. Also
     KEEPS_SPACE, which is about decoding, and follows from the format of the file."""
     roles: Mapping[str, str] = field(default_factory=dict)
-    """The tokens of those roles ("bos", "eos", "pad", "mask", "eot", ...) for which the file names one."""
+    """The tokens of those roles ("bos", "eos", "pad", "mask", "eot", ...) for which the file names one; ""
+    for a role of the model that no token has in templates, because the file says so."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     """The chat templates by name; the usual one is "default"."""
     tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

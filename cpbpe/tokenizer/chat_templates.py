@@ -173,11 +173,15 @@ class _Rendering:
         """Refuse texts and lists of this size if they are too long, or too long together with all before."""
         self.tick()
         self._made += size
-        if size > self.most or self._made > ALL_TIMES * self.most:
-            raise ChatTemplateError(
-                f"makes a text or a list with more than {self.most:,} parts, and was stopped; "
-                f"docs/chat.md has the limits"
-            )
+        for made, most, what in (
+            (size, self.most, "a text or a list"),
+            (self._made, ALL_TIMES * self.most, "texts and lists"),
+        ):
+            if made > most:
+                raise ChatTemplateError(
+                    f"makes {what} with more than {most:,} parts, and was stopped; "
+                    f"docs/chat.md has the limits"
+                )
 
     def collected(self, parts: Iterable[str]) -> list[str]:
         """The parts of a text, unless it is too long."""

@@ -384,4 +384,5 @@ def token_variables(facts: ModelFacts) -> dict[str, str]:
     """The variables by which templates know tokens, such as `bos_token`."""
     ids = zip(("unk", "bos", "eos", "pad"), facts.special_ids, strict=True)
     tokens = {f"{role}_token": facts.piece(id) for role, id in ids if id is not None}
-    return tokens | {f"{role}_token": text for role, text in facts.carried.roles.items()}
+    tokens.update((f"{role}_token", text) for role, text in facts.carried.roles.items())
+    return {name: text for name, text in tokens.items() if text}

@@ -302,11 +302,11 @@ class _Joining:
             elif text not in added:
                 new[text] = id
         # transformers gives the next free ids to the tokens without one, in this order.
-        named = [beside.roles[role] for role in NAMED if role in beside.roles]
+        named = [beside.roles.get(role, "") for role in NAMED]
         others = [text for role, text in beside.roles.items() if role not in NAMED]
         free = max([engine.size - 1, *added.values(), *new.values()]) + 1
         for text in (*named, *others, *beside.extra):
-            if text not in new and text not in added and engine.find(text.encode()) is None:
+            if text and text not in new and text not in added and engine.find(text.encode()) is None:
                 new[text] = free
                 free += 1
         return new
@@ -353,12 +353,14 @@ class _Joining:
         for role, id in ids_of.items():
             if id is not None and own_ids[_PLACES[role]] == id:
                 del roles[role]
+        without = {role for role, id in zip(_PLACES, ids, strict=True) if id is not None}
+        roles = {role: text for role, text in roles.items() if text or role in without}
         options = {**own.options, **beside.options}
         for end in ("bos", "eos"):
             text = beside.roles.get(end)
             if options.get(f"add_{end}") and (
                 ids[_PLACES[end]] is None
-                or (text is not None and text != _name(self._engine, special, ids[_PLACES[end]]))
+                or (text and text != _name(self._engine, special, ids[_PLACES[end]]))
             ):
                 del options[f"add_{end}"]
                 self._conflict(

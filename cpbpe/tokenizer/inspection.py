@@ -330,7 +330,7 @@ def inspection(facts: ModelFacts, sample: str = SAMPLE) -> Inspection:
         sample=Sample(sample, tuple(ids), tuple(map(facts.piece, ids)), engine.decode(ids) or ""),
         settings=facts.settings,
         file_options={name: on for name, on in facts.carried.options.items() if name != KEEPS_SPACE},
-        token_roles=dict(facts.carried.roles),
+        token_roles={role: text for role, text in facts.carried.roles.items() if text},
         chat_templates=dict(facts.carried.chat_templates),
     )
 

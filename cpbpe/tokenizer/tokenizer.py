@@ -589,7 +589,7 @@ class Tokenizer:
     @property
     def token_roles(self) -> Mapping[str, str]:
         """The tokens that the file names for roles ("mask", "eot", ...), besides those that the model has."""
-        return MappingProxyType(dict(self._facts.carried.roles))
+        return MappingProxyType({role: text for role, text in self._facts.carried.roles.items() if text})
 
     @property
     def chat_templates(self) -> Mapping[str, str]:

@@ -149,25 +149,25 @@ def test_damaged_embeddings(head: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        ([], 2, "there is no model; name one: cpbpe lint tokenizer.model"),
-        (["good.model", "--ignore", "no-pads"], 2, "there is no code 'no-pads'; did you mean no-pad?"),
-        (["good.model", "--tensor", "x"], 2, "--tensor names a matrix in the file of --embeddings"),
-        (["good.model", "bad.model", "--embeddings", "e.npy"], 2, "--embeddings is the matrix of one model"),
-        (["good.model", "--strict"], 2, "there is no option --strict; it is --fail-on warning"),
-        (["good.model", "--embeddings", "good.model"], 1, "neither a .npy file nor a .safetensors file"),
-        (["good.model", "--embeddings", "cut.safetensors"], 1, "the file is cut off"),
-        (["good.model", "--embeddings", "r.safetensors", "--tensor", "x"], 1, "there is no matrix 'x'"),
-        (["good.model", "--embeddings", "e.npy", "--tensor", "x"], 1, "one matrix, which has no name"),
-        (["good.model", "--embeddings", "e.npy", "--out", "e.npy"], 1, "would be replaced"),
-        (["none.model"], 1, "no such file or folder"),
-        ([""], 1, "no such file or folder"),
+        ([], "there is no model; name one: cpbpe lint tokenizer.model"),
+        (["good.model", "--ignore", "no-pads"], "there is no code 'no-pads'; did you mean no-pad?"),
+        (["good.model", "--tensor", "x"], "--tensor names a matrix in the file of --embeddings"),
+        (["good.model", "bad.model", "--embeddings", "e.npy"], "--embeddings is the matrix of one model"),
+        (["good.model", "--strict"], "there is no option --strict; it is --fail-on warning"),
+        (["good.model", "--embeddings", "good.model"], "neither a .npy file nor a .safetensors file"),
+        (["good.model", "--embeddings", "cut.safetensors"], "the file is cut off"),
+        (["good.model", "--embeddings", "r.safetensors", "--tensor", "x"], "there is no matrix 'x'"),
+        (["good.model", "--embeddings", "e.npy", "--tensor", "x"], "one matrix, which has no name"),
+        (["good.model", "--embeddings", "e.npy", "--out", "e.npy"], "would be replaced"),
+        (["none.model"], "no such file or folder"),
+        ([""], "no such file or folder"),
     ],
 )
-def test_mistakes(arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     safetensors("r.safetensors", "BF16", np.zeros((4, 4), np.uint16))
     np.save("e.npy", np.zeros((4, 4)))
     Path("cut.safetensors").write_bytes(Path("r.safetensors").read_bytes()[:-1])
-    assert main(["lint", *arguments]) == code
+    assert main(["lint", *arguments]) == 2  # (1 would mean that something was found)
     assert message in capsys.readouterr().err

@@ -51,6 +51,8 @@ def test_tokens_are_counted_as_wc_counts(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["tokens", "m.model", "a.txt", "--whole", "--add-bos", "--json"]) == 0
     whole = {"documents": 1, "bytes": len(TEXT.encode()), "tokens": tok.count(TEXT, add_bos=True)}
     assert json.loads(capsys.readouterr().out) == {"files": [{"file": "a.txt", **whole}], "total": whole}
+    assert main(["tokens", "m.model", "a.txt", "--json", "--lines"]) == 2
+    assert "--lines means nothing here: --json prints all of it" in capsys.readouterr().err
     assert piped(TEXT.encode(), "tokens", "m.model") == (f"{text}\n", "")
     out, err = piped(b"caf\xe9", "tokens", "m.model", "-")
     assert out.endswith(" -\n")

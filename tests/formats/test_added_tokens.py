@@ -57,11 +57,14 @@ def test_flags_of_added_tokens(form: Callable[[], Json], special: bool) -> None:
         flags = dict(zip(names, values, strict=True))
         tokens = [added(free, "table", special, **flags), added(free + 1, "<x>", special, **flags)]
         content["added_tokens"] = [*content["added_tokens"], *tokens]
-        tok, other = Tokenizer.from_spec(read(dumped(content)).spec), theirs(dumped(content))
+        result = read(dumped(content))
+        is_known = form in (llama, phi3) and flags["lstrip"] and flags["normalized"]
+        assert any("a tab at the beginning" in note for note in result.notes) == is_known
+        tok, other = Tokenizer.from_spec(result.spec), theirs(dumped(content))
         other.encode_special_tokens = False
         for _ in range(budget.examples(60)):
             text = "".join(chance.choices(["table", "<x>", " ", "  ", "a", "b ", "é", "\n", "▁", "-"], k=6))
-            if form in (llama, phi3) and flags["lstrip"] and flags["normalized"] and "\n" in text[:1]:
+            if is_known and "\n" in text[:1]:
                 continue  # a known difference: see docs/vocabulary.md
             ids = tok.encode(text, allowed_special="all", prefix_after_special=after_special(tok))
             assert ids == ids_of(other, text), (flags, text)

@@ -169,6 +169,29 @@ def test_chat_templates_and_which_comes_first(tmp_path: Path) -> None:
     assert cpbpe.load(saved).chat_templates == templates()
 
 
+@pytest.mark.parametrize("name", ["LlamaTokenizer", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("said", [{}, {"bos_token": None}, {"bos_token": None, "unk_token": "<unk>"}])
+def test_templates_know_only_the_tokens_that_transformers_knows(
+    tmp_path: Path, name: str, said: Json, model: Tokenizer
+) -> None:
+    """A class may have names of its own; a token that is null has none. Both are kept in a .model, too."""
+    template = "{{ bos_token }}|{{ eos_token }}|{{ unk_token }}|{{ pad_token }}"
+    config = {"tokenizer_class": name, "chat_template": template, **said}
+    model.save(f"{tmp_path}/json/")
+    (tmp_path / "json" / "special_tokens_map.json").unlink()
+    (tmp_path / "json" / "tokenizer_config.json").write_text(json.dumps(config))
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "json")
+    chat = [{"role": "user", "content": "Hi"}]
+    expected = theirs.apply_chat_template(chat, tokenize=False)
+    tok = cpbpe.load(tmp_path / "json")
+    assert tok.apply_chat_template(chat).text == expected
+    assert tok.bos_id == 1  # the model has it all the same
+    assert "" not in [*tok.token_roles.values(), *tok.inspect().token_roles.values()]
+    for again in ("again.model", "again/"):
+        tok.save(tmp_path / again if "." in again else f"{tmp_path}/{again}")
+        assert cpbpe.load(tmp_path / again).apply_chat_template(chat).text == expected, again
+
+
 def test_other_parts_and_ends_of_generation(tmp_path: Path) -> None:
     made(
         tmp_path,

@@ -194,6 +194,7 @@ def test_added_tokens_with_flags(node: Node) -> None:
     forms = {"llama": json_files.llama(), "gemma": json_files.gemma()}
     forms["two prefixes"] = {**forms["llama"], "pre_tokenizer": step}
     flags: list[dict[str, bool]] = [{}, *({name: True} for name in ("rstrip", "single_word", "normalized"))]
+    flags += [{"lstrip": True}, {"lstrip": True, "normalized": True}]
     files = {}
     for (name, form), one, two, special in product(forms.items(), flags, flags, (False, True)):
         free = 900 + len([token for token in form["added_tokens"] if token["id"] >= 900])

@@ -60,6 +60,8 @@ _DEFAULTS = {
     "init_inputs": [],
 }
 """Members that need no note if they have these values, which change nothing."""
+_WITHOUT_NAMES = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""The classes of transformers that give no token a role by themselves."""
 _MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral")
 _BEFORE_5 = re.compile(r"[0-4]\b|5\.0\.0\.?(dev|a|b|rc)")
 _MOST_DIGITS = 10
@@ -75,7 +77,7 @@ class FolderSettings:
     tokens: dict[int, str] = field(default_factory=dict)
     """Tokens by their ids: added ones, and pieces that the files call special."""
     roles: dict[str, str] = field(default_factory=dict)
-    """The token for each role."""
+    """The token for each role; "" if the files say that none has it (see `Carried.roles`)."""
     extra: dict[str, None] = field(default_factory=dict)
     """Other special tokens, which may have no ids yet."""
     options: dict[str, bool] = field(default_factory=dict)
@@ -140,6 +142,8 @@ def read_settings(folder: str, main: str) -> FolderSettings:
     _read_templates(settings, folder, config)
     if isinstance(name := config.get("tokenizer_class"), str):
         settings.tokenizer_class = name
+        if name in _WITHOUT_NAMES:
+            settings.roles = {**dict.fromkeys(("bos", "eos", "unk", "pad"), ""), **settings.roles}
     ends = _object(folder, GENERATION).get("eos_token_id")
     for id in ends if isinstance(ends, list) else [] if ends is None else [ends]:
         if type(id) is not int:
@@ -159,7 +163,7 @@ def _read_named(settings: FolderSettings, content: Json, file: JsonFile) -> None
         role = key.removesuffix(_SUFFIX)
         if role != key and not isinstance(token, bool) and key not in _SWITCHES:
             if token is None:
-                settings.roles.pop(role, None)
+                settings.roles[role] = ""
             elif isinstance(token, (str, dict)):
                 text = _content(token, key, file)
                 settings.roles[file.valid(role, f"the name {file.shown(key)}")] = text

@@ -93,7 +93,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> WrittenFolder:
     rest = [text for text in special.values() if text not in plain_or_role]
     extra = {"additional_special_tokens": rest} if rest else {}
     files[CONFIG] = _json({**_config(spec, roles, special, has_json=TOKENIZER in files), **extra})
-    named = {f"{role}_token": text for role, text in roles.items() if role in NAMED}
+    named = {f"{role}_token": text for role, text in roles.items() if text and role in NAMED}
     files[TOKENS] = _json({**named, **extra})
     if spec.added:
         files[ADDED] = _json({text.decode(): id for text, id in spec.added})
@@ -205,7 +205,7 @@ def _config(
             }
             for id, text in sorted(special.items())
         },
-        **{f"{role}_token": text for role, text in roles.items()},
+        **{f"{role}_token": text or None for role, text in roles.items()},
         "clean_up_tokenization_spaces": False,
         "model_max_length": _HUGE,
         "tokenizer_class": "PreTrainedTokenizerFast" if has_json else "BertGenerationTokenizer",

@@ -155,7 +155,7 @@ def _notes(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
 
 def _lost(spec: ModelSpec, roles: dict[str, int]) -> Iterable[str]:
     """Yield a note if some roles cannot be stored."""
-    if lost := [role for role in spec.carried.roles if role not in roles]:
+    if lost := [role for role, text in spec.carried.roles.items() if text and role not in roles]:
         yield f"the format has no key for the part {', '.join(lost)}, or there is no such piece"
 
 

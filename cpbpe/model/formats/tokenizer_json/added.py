@@ -351,6 +351,12 @@ def read_added(
     elif between is not None and steps.normalizer.remove_extra_whitespaces:
         reason = f"a text is normalized before {shown(between)} is looked for, and not again after it"
         steps.differences.append(Difference(reason, f"{between} a"))
+    takes = next((text for text, flags in found.flags.items() if {"lstrip", "normalized"} <= {*flags}), None)
+    if takes is not None and steps.normalizer.add_dummy_prefix and steps.normalizer.prefix_before_space:
+        found.notes.append(
+            f"tokenizers takes a tab at the beginning of a text as a part of {shown(takes)} (lstrip), and "
+            f"cpbpe encodes it if there is a space between them"
+        )
     if (spaced := next((text for text in ids if "▁" in text), None)) is not None:
         found.notes.append(
             f"tokenizers decodes {shown(spaced)} with a space for ▁, and cpbpe as it is written"
