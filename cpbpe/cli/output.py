@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
     from cpbpe.text.pages import Canvas
 
 
+_OF_MODELS = re.compile(
+    r".+\.(model|tiktoken|gguf|jinja)|merges\.txt|(.+_)?config\.json"
+    r"|(tokenizer|tekken.*|vocab|special_tokens_map|added_tokens)\.json"
+)
+"""The names of files that are read with a model that is given as a folder."""
+
+
 def check_outputs(outputs: Sequence[str | None], corpus: Iterable[str]) -> None:
     """Raise an error if one of the files cannot be written, or would replace one of the files in `corpus`.
 
-    (None stands for the standard output. Folders in `corpus` are not searched: see `files_of`.)
+    (None stands for the standard output. A folder in `corpus` is that of a model; for others see `files_of`.)
     """
     paths = [path for path in outputs if path is not None]
     for place, path in enumerate(paths):
@@ -40,13 +48,21 @@ def check_outputs(outputs: Sequence[str | None], corpus: Iterable[str]) -> None:
         if os.path.abspath(path) in map(os.path.abspath, paths[:place]):
             raise ValueError(f"{path!r} would be written twice; choose different names")
     replaced = [path for path in paths if os.path.exists(path)]
-    for source in corpus if replaced else ():
-        for path in replaced if os.path.isfile(source) else ():
+    for source in files_read(corpus) if replaced else ():
+        for path in replaced:
             if os.path.samefile(source, path):
                 raise ValueError(
-                    f"{path!r} is a part of the corpus, and would be replaced; choose another name for the "
-                    f"result"
+                    f"{path!r} is read here, and would be replaced; choose another name for the result"
                 )
+
+
+def files_read(paths: Iterable[str]) -> Iterator[str]:
+    """The files among these paths, and those of a model in the folders among them."""
+    for path in paths:
+        if os.path.isfile(path):
+            yield path
+        elif os.path.isdir(path):
+            yield from (os.path.join(path, name) for name in os.listdir(path) if _OF_MODELS.fullmatch(name))
 
 
 def say(message: str) -> None:

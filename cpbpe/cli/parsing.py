@@ -15,6 +15,10 @@ TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
 
 
+_NAME = "\0"
+"""Comes before a name that begins with a hyphen while argparse is at work. No argument has one."""
+
+
 class NotUnderstoodError(Exception):
     """The arguments were not understood; the message says why, and what to type instead."""
 
@@ -85,7 +89,15 @@ class Parser(argparse.ArgumentParser):
         """Parse the arguments. Options and names of files can be mixed."""
         self._check_dashes(arguments)
         ours = our_spelling(arguments, self.switches(), self.theirs)
+        # argparse may forget which arguments came after "--": meanwhile, these do not look like options.
+        end = ours.index("--") if "--" in ours else len(ours)
+        ours[end + 1 :] = [_NAME * given.startswith("-") + given for given in ours[end + 1 :]]
         options, unknown = self.parse_known_intermixed_args(ours)
+        for name, value in vars(options).items():
+            if isinstance(value, list):
+                value[:] = map(_unmarked, value)
+            else:
+                setattr(options, name, _unmarked(value))
         exclusive = [name for name in ("quiet", "verbose", "progress") if getattr(options, name, False)]
         if "quiet" in exclusive[:-1]:
             raise NotUnderstoodError(f"--quiet and {flag(exclusive[1])} exclude each other; give one of them")
@@ -201,6 +213,10 @@ def our_spelling(arguments: Sequence[str], switches: Collection[str], theirs: Ma
                 f"--{name} is on or off: give --{name}, --no-{name} or --{name}=false, not {value!r}"
             )
     return ours
+
+
+def _unmarked(value: Any) -> Any:
+    return value.removeprefix(_NAME) if isinstance(value, str) else value
 
 
 # --- Spelling -------------------------------------------------------------------------------------

@@ -244,6 +244,10 @@ class Decompressed:
         return self._stream
 
     def _damaged(self, error: Exception) -> str:
+        if "too much memory" in str(error):
+            return (
+                f"{self._path}: needs more than 128 MB for looking back; decompress it with zstd --long=31 -d"
+            )
         if self._begin:
             return (
                 f"{self._path}: what follows the first {self._begin:,} bytes is not valid {self._kind} data "

@@ -19,7 +19,7 @@ from typing import Any
 from cpbpe.corpus.files import PART_BYTES, became_shorter, whole_lines
 from cpbpe.errors import CorpusError, missing
 from cpbpe.lazy import importing
-from cpbpe.spelling import given
+from cpbpe.spelling import advised, given
 
 Records = tuple[list[bytes | None], list[int]]
 """The texts of consecutive records, None for a null or an empty line, and the indices of the empty lines."""
@@ -73,7 +73,10 @@ def _text_of(line: bytes, field: str, where: str) -> bytes | None:
     if not line or line.isspace():
         return None
     try:
-        record = json.loads(line)
+        try:
+            record = json.loads(line)
+        except ValueError:  # it may be an integer of thousands of digits, which Python refuses
+            record = json.loads(line, parse_int=len)
     except ValueError as error:
         hint = "; each line holds one JSON object" if isinstance(error, json.JSONDecodeError) else ""
         raise CorpusError(f"{where}: not valid JSON: {error}{hint}") from None
@@ -97,14 +100,15 @@ def encoded(text: str, where: Callable[[], str]) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise CorpusError(
-            f"{where()} is not valid Unicode: {error}; correct it, or give the texts as bytes, as in "
-            f"text.encode(errors='replace')"
+            f"{where()} is not valid Unicode: {error}; "
+            + advised("correct it, or give the texts as bytes: text.encode(errors='replace')", "correct it")
         ) from None
 
 
 # --- Tables as text ----------------------------------------------------------------------------------
 
 _BOM = "\ufeff"
+_QUOTES = "quotes inside of a quoted text must be doubled"
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1 << 14
 """A batch of texts ends when it has about this many bytes, or this many rows."""
@@ -203,9 +207,8 @@ def _quoted(name: str, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise CorpusError(
-                f"{name}:{begun}: not valid CSV: {error}; quotes inside of a quoted text must be doubled"
-            ) from None
+            hint = "lines must end with LF or CRLF" if "new-line" in str(error) else _QUOTES
+            raise CorpusError(f"{name}:{begun}: not valid CSV: {error}; {hint}") from None
         yield begun, row
 
 
@@ -229,7 +232,8 @@ def read_parquet(path: str, column: str | int) -> Columns:
         name = file.schema_arrow.names[place]
         for batch in file.iter_batches(columns=[name], batch_size=_rows_at_once(file.metadata, name)):
             row += batch.num_rows
-            yield _as_bytes(batch.column(0)), 1000 * row // max(rows, 1)
+            # (Columns within others are meant by "a.b", too.)
+            yield _as_bytes(batch.column(batch.schema.names.index(name))), 1000 * row // max(rows, 1)
         if row != rows:
             raise CorpusError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
 
@@ -266,7 +270,11 @@ def read_arrow(path: str, column: str | int) -> Columns:
                 except StopIteration:  # the end of a stream, or of what is left of it
                     if (left := os.path.getsize(path)) < size:
                         raise became_shorter(path, left, size) from None
-                    return
+                    if is_file or opened.tell() >= size:
+                        return
+                    reader = ipc.open_stream(opened)  # several files that were put together
+                    place = _checked_column(path, reader.schema, column)
+                    continue
                 number += 1
                 done = 1000 * number // count if is_file else 1000 * opened.tell() // max(size, 1)
                 texts = batch.column(place)

@@ -9,6 +9,7 @@ import json
 import math
 import zlib
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -72,7 +73,8 @@ class Offsets:
 
     def document_at(self, token: int) -> int:
         """The index of the document that a token belongs to."""
-        place = int(np.searchsorted(self._values, token * self._unit, "right"))
+        # (searchsorted would copy all of them if they are not aligned, or of another type.)
+        place = bisect_right(self._values, token * self._unit)
         place = place if self._are_ends else place - 1
         if not 0 <= place < len(self._values):
             raise broken(self._path)

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from cpbpe.corpus.find import MANIFEST
@@ -174,7 +174,8 @@ class Manifest:
 
     def save(self, place: Place) -> None:
         """Write the manifest, replacing an older one in one step."""
-        write_all({place.manifest: (json.dumps(asdict(self), indent=1) + "\n").encode()})
+        indent = None if self.summary is None else 1  # (people look at it when it is complete)
+        write_all({place.manifest: (json.dumps(vars(self), indent=indent) + "\n").encode()})
 
     def begin(self, place: Place) -> None:
         """Write the manifest if there is none. This must come before the first files that it describes.

@@ -161,8 +161,8 @@ def pack_source(
     shards, sources = (before.shards, before.sources) if before else ([], [])
     own = {
         name
-        for split in (TRAIN, VALIDATION)
-        for number in range(len(shards) + 1)
+        for split in ((TRAIN, VALIDATION) if share else (TRAIN,))
+        for number in (range(len(shards) + 1) if before is not None else ())
         for name in kind.names(split, None if size is None else number)
     }
     known = {facts["path"] for facts in sources}

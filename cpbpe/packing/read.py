@@ -127,7 +127,7 @@ class _Collector:
             seen = min(block.count, self._record - (block.first - 1))
             self._missing = min(self._missing, max(0, self._record - end))
         else:
-            self._missing = 0
+            self.check_complete()
         if seen and not self._missing:
             last = next(filter(None, reversed(block.texts[:seen])), None)
             if last is not None and zlib.crc32(last) != self._last_crc:

@@ -75,6 +75,18 @@ def test_options_and_files_can_be_mixed() -> None:
     assert Path("my.model").read_bytes() == both.model_bytes
 
 
+@pytest.mark.parametrize("where", ["-- {} -v -q", "other.txt --out c.counts -- {} -v -q", "{} -- -v -q"])
+def test_names_that_begin_with_a_hyphen(where: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """After `--` all are names, wherever it stands."""
+    for name in ("-v", "-q"):
+        Path(name).write_text(f"{name}\n")
+    given = where.format("corpus.txt").split()
+    assert main(["count", *([] if "--out" in given else ["--out", "c.counts"]), *given]) == 0
+    assert f"from {4 if 'other.txt' in given else 3} files" in capsys.readouterr().out
+    assert main(["lint", "--", "-c.model", "--"]) == 2
+    assert "-c.model: no such file" in capsys.readouterr().err
+
+
 def test_names_that_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
     """The command answers in the spelling of the command line, and names only flags that exist."""
     known = {flag(option) for option in parser().flags()}

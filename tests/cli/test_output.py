@@ -36,15 +36,15 @@ REFUSED: list[tuple[list[str], str]] = [
     ([*TRAIN, "--out", "corpus.txt/my"], "corpus.txt' is not a folder, so nothing can be written there"),
     ([*TRAIN, "--out", "corpus.txt/more/my"], "corpus.txt' is not a folder"),
     ([*TRAIN, "--out", "my", "--report", ""], "'' is a folder"),
-    ([*TRAIN, "--out", "my", "--report", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
+    ([*TRAIN, "--out", "my", "--report", "corpus.txt"], "'corpus.txt' is read here, and would be replaced"),
     ([*TRAIN, "--out", "my", "--report", "my.model"], "'my.model' would be written twice"),
     ([*TRAIN, "--out", "my", "--report", "taken.model"], "'taken.model' is a folder"),
     (["count", "corpus.txt", "--out", "-"], "'-' would be a file: for the standard output, leave it out"),
-    (["count", "corpus.txt", "--out", "corpus.txt"], "'corpus.txt' is a part of the corpus"),
-    (["count", "corpus.txt", "--out", "link.txt"], "'link.txt' is a part of the corpus"),
-    (["count", "texts", "--out", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
-    (["count", "texts/*", "--out", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
-    (["train", "texts", "--out", "my", "--report", "texts/a.txt"], "'texts/a.txt' is a part of the corpus"),
+    (["count", "corpus.txt", "--out", "corpus.txt"], "'corpus.txt' is read here, and would be replaced"),
+    (["count", "corpus.txt", "--out", "link.txt"], "'link.txt' is read here, and would be replaced"),
+    (["count", "texts", "--out", "texts/a.txt"], "'texts/a.txt' is read here, and would be replaced"),
+    (["count", "texts/*", "--out", "texts/a.txt"], "'texts/a.txt' is read here, and would be replaced"),
+    (["train", "texts", "--out", "my", "--report", "texts/a.txt"], "'texts/a.txt' is read here"),
     (["count", "corpus.txt", "--out", "taken.model"], "'taken.model' is a folder"),
     (["quickstart", "--out", "corpus.txt"], "corpus.txt' is not a folder"),
     (["train", "empty", "--out", "new/my"], "the directory 'empty' holds no text file"),
@@ -77,6 +77,7 @@ def test_what_is_read_is_not_replaced(capsys: pytest.CaptureFixture[str]) -> Non
     Path("texts").mkdir()
     for name, data in {"m.model": model, "n.model": model, "texts/a.txt": b"1 2\n", "w.txt": b"x\n"}.items():
         Path(name).write_bytes(data)
+    assert main(["convert", "m.model", "folder/", "--quiet"]) == 0
     for command in (
         "encode m.model corpus.txt --out m.model",
         "decode m.model texts/a.txt --out m.model",
@@ -87,9 +88,14 @@ def test_what_is_read_is_not_replaced(capsys: pytest.CaptureFixture[str]) -> Non
         "compare m.model texts --out texts/a.txt",
         "edit m.model n.model --merge n.model",
         "edit m.model w.txt --words w.txt",
+        "encode folder corpus.txt --out folder/tokenizer.model",
+        "edit folder folder/tokenizer.model --piece x",
+        "inspect folder --json --out folder/tokenizer.json",
+        "spm encode --model=folder/tokenizer.model --output=folder/tokenizer.model corpus.txt",
+        "compare folder corpus.txt --out folder/tokenizer_config.json --format json",
     ):
         before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
-        assert main(command.split()) == 1, command
+        assert main(command.split()) == (2 if command.startswith("diff") else 1), command
         assert "replace" in capsys.readouterr().err, command
         assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before, command
 

@@ -195,6 +195,24 @@ def test_an_arrow_file_that_is_cut_off_while_it_is_read(write_to: Callable[[Any,
         list(reader)
 
 
+def test_arrow_streams_that_were_put_together() -> None:
+    """As gzip files can be; with the columns in another order."""
+    write_stream(table(["a", "b", "c"], "text"), "a.arrow")
+    write_stream(table(["d"], "text").select(["text", "n"]), "b.arrow")
+    write("both.arrow", Path("a.arrow").read_bytes() + Path("b.arrow").read_bytes())
+    assert texts(Documents("both.arrow")) == [b"a", b"b", b"c", b"d"]
+    write("more.arrow", Path("a.arrow").read_bytes() + b"something else")
+    with pytest.raises(CorpusError, match="cannot be read beyond row 3"):
+        texts(Documents("more.arrow"))
+
+
+def test_a_column_whose_name_looks_like_a_place_in_another_one() -> None:
+    rows = {"a": [{"b": "inner"}], "a.b": ["text"]}
+    for names in (["a", "a.b"], ["a.b", "a"]):
+        parquet.write_table(pyarrow.table({name: rows[name] for name in names}), "a.parquet")
+        assert texts(Documents("a.parquet", column="a.b")) == [b"text"]
+
+
 def test_json_lines(part_bytes: int) -> None:
     write("a.jsonl", as_json([*TEXTS, None], "body") + b"\n\n" + as_json(["x"], "body"))
     documents = Documents("a.jsonl", field="body")
@@ -205,6 +223,8 @@ def test_json_lines(part_bytes: int) -> None:
     write("a.jsonl", '{"text": "a"}\n{"text": 1}\n')
     with pytest.raises(CorpusError, match=r"^a.jsonl:2: the field 'text' is int"):
         texts(Documents("a.jsonl"))
+    write("a.jsonl", f'{{"text": "a", "n": {"1" * 5000}}}\n')  # more digits than Python converts
+    assert texts(Documents("a.jsonl")) == [b"a"]
 
 
 @pytest.mark.parametrize("dialect", [{}, {"lineterminator": "\n"}, {"quoting": csv.QUOTE_ALL}])
@@ -275,6 +295,7 @@ def test_a_text_of_any_length_in_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
         ("a.csv", "a,text\n1,2\n3\n", 0, r"numbered from 1, so there is no column 0"),
         ("a.csv", 'text\n"a\nb"\n"c', "text", r"a.csv:4: not valid CSV: unexpected end of data"),
         ("a.csv", 'text\n"a" b\n', "text", r"a.csv:2: not valid CSV: .* must be doubled"),
+        ("a.csv", "text\ra\r", "text", r"a.csv:1: not valid CSV: .*; lines must end with LF or CRLF"),
         ("a.tsv", "one\t1\n", None, r"no column 'text' .*, or give its number, from 1"),
         ("a.arrow", b"ARROW1\0\0", None, r"^a.arrow: is not a valid Arrow file: .*; copy or download"),
         ("a.arrow", b"text", None, r"^a.arrow: is not a valid Arrow file"),

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -207,6 +208,42 @@ def test_other_texts_with_empty_ones(
     with pytest.raises(cpbpe.CorpusError, match="the texts are not those of the run that was interrupted"):
         cpbpe.pack(TOK, ["Four", "Four", "Four", "AB", nothing, "CD", "More"], tmp_path / "out")
     assert cpbpe.pack(TOK, texts, tmp_path / "out").resumed
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no named pipes")
+def test_a_pipe_that_has_less_than_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be compared before it is read, and another file comes after it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(work, "SECONDS_BETWEEN_STATES", 0.0)
+    monkeypatch.setattr("cpbpe.packing.read.BATCH_BYTES", 0)
+    monkeypatch.setattr("cpbpe.corpus.files.PART_BYTES", 4)
+    os.mkfifo("pipe")
+    Path("b.txt").write_text("last\n")
+    take, taken = work.Writer.take, 0
+
+    def packed(content: bytes) -> cpbpe.PackReport:
+        writer = threading.Thread(target=lambda: Path("pipe").write_bytes(content), daemon=True)
+        writer.start()
+        try:
+            return cpbpe.pack(TOK, [Path("pipe"), Path("b.txt")], "out")
+        finally:
+            writer.join(5)
+
+    def killed(*arguments: Any) -> None:
+        nonlocal taken
+        take(*arguments)
+        taken += 1
+        if taken == 3:
+            raise _Killed
+
+    monkeypatch.setattr(work.Writer, "take", killed)
+    with pytest.raises(_Killed):
+        packed(b"one\ntwo\nsix\n")
+    monkeypatch.setattr(work.Writer, "take", take)
+    with pytest.raises(cpbpe.CorpusError, match="the source ends 2 records before the place"):
+        packed(b"one\n")
+    assert packed(b"one\ntwo\nsix\n").resumed
+    assert len(cpbpe.PackedTokens("out")) == 4
 
 
 def test_what_other_runs_wrote_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import cpbpe
 from cpbpe.cli import main
@@ -209,6 +211,15 @@ def test_nothing_is_kept_from_before_the_first_document(
     assert list(Path("out").iterdir()) == []
     assert main(["pack", "my.model", *right, "--out", "out"]) == 0
     assert [ids.tolist() for ids in cpbpe.PackedTokens("out")] == [TOK.encode("a"), TOK.encode("b")]
+
+
+def test_texts_with_the_names_of_a_split_that_this_run_has_not() -> None:
+    """No run has written them, so they are a part of the corpus."""
+    Path("val").mkdir()
+    for name, texts in {"val-00000.parquet": ["one", "two"], "other.parquet": ["three"]}.items():
+        parquet.write_table(pyarrow.table({"text": texts}), f"val/{name}")
+    assert main(["pack", "my.model", "val", "--out", "val", "--to", "parquet", "-q"]) == 0
+    assert parquet.read_table("val/train-00000.parquet").num_rows == 3
 
 
 def test_files_of_others_stay(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from math import copysign, isfinite, isnan
 from typing import Any, BinaryIO, NamedTuple
 
 from cpbpe.checks import cores
-from cpbpe.cli.output import say
+from cpbpe.cli.output import files_read, say
 from cpbpe.cli.spm.flags import NO_SEED, RETIRED, CommandLine, Flag, Program
 from cpbpe.corpus.files import in_order, whole_lines
 from cpbpe.engine.lines import make_line_writer, read_ids
@@ -49,8 +49,8 @@ def files_of(flags_input: str, files: Sequence[str]) -> list[str]:
 
 def check_output(output: str, sources: Sequence[str]) -> None:
     """Raise an error if the output would replace one of the files that are read."""
-    for source in sources:
-        if source and os.path.isfile(source) and os.path.exists(output) and os.path.samefile(source, output):
+    for source in files_read(sources) if os.path.exists(output) else ():
+        if os.path.samefile(source, output):
             raise ValueError(f"--output would replace {source!r}, which is read; choose another name")
 
 
