@@ -231,7 +231,10 @@ impl<'a> Positions<'a> {
     fn of(&mut self, place: usize) -> usize {
         debug_assert!(self.at <= place);
         if self.valid {
-            self.count += utf8::count(&self.text[self.at..place]);
+            self.count += match self.text[self.at..].first_chunk() {
+                Some(bytes) if place - self.at <= bytes.len() => utf8::count_first(*bytes, place - self.at),
+                _ => utf8::count(&self.text[self.at..place]),
+            };
             self.at = place;
             let inside = self.text.get(place).is_some_and(|&byte| byte & 0xC0 == 0x80);
             return self.count - usize::from(inside);
