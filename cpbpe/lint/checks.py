@@ -11,7 +11,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from cpbpe.engine.protocol import Engine
@@ -307,7 +306,14 @@ def special_missing(subject: Subject) -> Iterator[Finding]:
 def special_alike(subject: Subject) -> Iterator[Finding]:
     """Special tokens that begin like others, and ids without a token."""
     control = filter(None, (subject.texts[id] for id in subject.of_type(PieceType.CONTROL)))
-    prefixed = [(a, b) for a, b in pairwise(sorted({*subject.added, *control})) if b.startswith(a)]
+    prefixed: list[tuple[str, str]] = []
+    outer: list[str] = []
+    for text in sorted({*subject.added, *control}):
+        while outer and not text.startswith(outer[-1]):
+            outer.pop()
+        if outer:
+            prefixed.append((outer[-1], text))
+        outer.append(text)
     if prefixed:
         shown = (f"{quoted(b)} begins with {quoted(a)}" for a, b in prefixed[:MOST_EVIDENCE])
         yield Finding.of("special-prefix", (), shown, count=len(prefixed))

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     """How bad it is, unless the check says that it is worse."""
     message: str
     """A sentence about the pieces. # stands for "1 piece" or "2 pieces", and "are|is" for "are" with several
-    pieces and "is" with one. The check fills in what is in braces."""
+    pieces (or a `count` above 1) and "is" with one. The check fills in what is in braces."""
     remedy: str
     """What can be done. The check fills in what is in braces."""
 
@@ -177,13 +177,13 @@ CODES = {
     ),
     "character-missing": Kind(
         "warning",
-        "{count} characters are in pieces, but are not pieces themselves: on their own, they become bytes "
-        "or unknown",
+        "{count} characters|character are|is in pieces, but no pieces|piece themselves|itself: on "
+        "their|its own, they|it become|becomes bytes or unknown",
         "add a piece for each of them, with the lowest scores",
     ),
     "ascii-missing": Kind(
         "warning",
-        "{count} visible ASCII characters, or the space, are not pieces",
+        "{count} visible ASCII characters|character, or the space, are|is no pieces|piece",
         "train with them as required_chars, so that ordinary text needs no bytes and loses nothing",
     ),
     "uneven-digits": Kind(
@@ -214,7 +214,7 @@ CODES = {
     ),
     "special-prefix": Kind(
         "warning",
-        "{count} special tokens begin with another one: libraries differ in which they find",
+        "{count} special tokens|token begin|begins with another one: libraries differ in which they find",
         "spell them so that none is the beginning of another, as with <|a|> and <|ab|>",
     ),
     "no-eos": Kind("warning", "there is no piece that ends a text", "add one{how}"),
@@ -225,7 +225,7 @@ CODES = {
     ),
     "gap": Kind(
         "note",
-        "{count:,} ids between the pieces and the added tokens are unused",
+        "{count:,} ids|id between the pieces and the added tokens are|is unused",
         "nothing, if they are kept for later; a model may still predict them",
     ),
     "loses-text": Kind(
@@ -347,7 +347,7 @@ class Finding:
     ) -> Finding:
         """A finding of a kind; `facts` fill in what its message and its remedy have in braces."""
         kind, every = CODES[code], tuple(ids)
-        message = sentence(kind.message, len(every)).format(**facts)
+        message = sentence(kind.message, facts.get("count", len(every))).format(**facts)
         remedy = kind.remedy.format(**facts)
         return cls(code, severity or kind.severity, message, remedy, tuple(evidence), every)
 

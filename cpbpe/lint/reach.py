@@ -75,6 +75,10 @@ class Witnesses:
         """The shortest text found that yields a piece; None if no text does, or none was found."""
         raise NotImplementedError
 
+    def why_not_in_a_chunk(self, text: bytes) -> Reason | None:
+        """Why no chunk contains these bytes, however they are completed; None if one may contain them."""
+        return None
+
     def _plain(self, id: int) -> str:
         """A piece as people would type it."""
         text = text_of(self._texts[id])
@@ -529,9 +533,9 @@ class Bytes(Witnesses):
 
     def _chunk_may_hold(self, text: bytes) -> bool:
         """Whether a chunk may contain these bytes; False if all of them continue a character."""
-        return parted(text) is not None and self._why_not_in_a_chunk(text) is None
+        return parted(text) is not None and self.why_not_in_a_chunk(text) is None
 
-    def _why_not_in_a_chunk(self, text: bytes) -> Reason | None:
+    def why_not_in_a_chunk(self, text: bytes) -> Reason | None:
         """Why no chunk contains these bytes, however they are completed; None if one may contain them."""
         sides = parted(text)
         if sides is None:
@@ -569,7 +573,7 @@ class Bytes(Witnesses):
                 return Reason(
                     "normalized-away", f"it is not in the normal form {form}, which makes it {quoted(made)}"
                 )
-        reason = self._why_not_in_a_chunk(text)
+        reason = self.why_not_in_a_chunk(text)
         if reason is not None:
             return reason
         if open_bytes(text) and not self._followers(text):

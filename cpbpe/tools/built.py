@@ -61,8 +61,11 @@ class Built:
     """A remark about the piece, in a sentence, or an empty text."""
 
     @property
-    def reachable(self) -> bool:
-        """Whether a text can yield the piece."""
+    def is_made(self) -> bool:
+        """Whether merging makes it of its own text, which no rule rewrites and no pattern cuts before.
+
+        Whether a text can yield it, `Tokenizer.witness` tells.
+        """
         return self.type in ("NORMAL", "USER_DEFINED") and self.ends_as == (self.piece,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +75,7 @@ class Built:
             "id": self.id,
             "type": self.type,
             "score": json_number(self.score),
-            "reachable": self.reachable,
+            "is_made": self.is_made,
             "symbols": list(self.symbols),
             "merges": [{**merge._asdict(), "score": json_number(merge.score)} for merge in self.merges],
             "ends_as": list(self.ends_as),

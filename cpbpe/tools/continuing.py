@@ -29,7 +29,7 @@ from cpbpe.reference.training_values import (
     PieceLimits,
     Words,
 )
-from cpbpe.spelling import counted
+from cpbpe.spelling import counted, spelled
 from cpbpe.text.utf8 import BYTE_ORDER, is_valid_utf8, text_of
 from cpbpe.tools.rows import Rows
 from cpbpe.training.arguments import ReadingOptions
@@ -38,6 +38,7 @@ from cpbpe.training.corpus import Source
 from cpbpe.training.families import ByteFamily, Family, SentencePieceFamily
 from cpbpe.training.options import LONGEST_PIECE, TrainOptions
 from cpbpe.training.progress import Display
+from cpbpe.training.report import REASONS
 from cpbpe.training.word_counts import WordCounts
 
 _UNKNOWN = "\uf8ff<unk>".encode()
@@ -53,6 +54,8 @@ class Continued(NamedTuple):
     """New pieces that are characters."""
     saved: int
     """By how many tokens the merges shorten the corpus."""
+    notes: tuple[str, ...]
+    """Which lines of the corpus were left out."""
 
 
 def continued(
@@ -69,8 +72,15 @@ def continued(
     # 1. Count words, and find the characters that have no piece yet.
     family = _family(spec, limits)
     words = WordCounts.of(reading.corpus(source, family.setup), family, reading, display)
+    left_out, unit = words.reading.left_out, words.reading.unit
+    notes = tuple(
+        f"{counted(left_out[reason].sentences, unit)} {spelled(REASONS[reason])} left out, as in training"
+        for reason in ("too_long", "reserved")
+        if reason in left_out
+    )
     if not len(words):
-        raise TrainingError("there is nothing to learn from: the corpus contains no text")
+        why = "; ".join(notes) or "the corpus contains no text"
+        raise TrainingError(f"there is nothing to learn from: {why}")
     texts = set(spec.pieces.texts)
     characters: list[str] = []
     if spec.alphabet == "characters":
@@ -106,7 +116,7 @@ def continued(
             f"give more text"
         )
     saved = learned.symbols[0] - learned.symbols[len(learned.merges)]
-    return Continued(tuple(fresh[:room]), tuple(c.encode() for c in characters), saved)
+    return Continued(tuple(fresh[:room]), tuple(c.encode() for c in characters), saved, notes)
 
 
 def limits_of(spec: ModelSpec, given: dict[str, Any]) -> PieceLimits:
@@ -129,12 +139,12 @@ def _family(spec: ModelSpec, limits: PieceLimits) -> Family:
         return ByteFamily(ByteTrainOptions(pattern="".join(spec.patterns), special_tokens=()))
     if not spec.normalizer.escape_whitespaces:
         raise TrainingError("this model does not write spaces as ▁, and training does; add() pieces instead")
-    rules = spec.normalizer
+    rules, said = spec.normalizer, spec.settings.trainer
     options = TrainOptions(
         add_dummy_prefix=rules.add_dummy_prefix,
         remove_extra_whitespaces=rules.remove_extra_whitespaces,
-        max_sentence_length=0,
-        keep_reserved=True,
+        max_sentence_length=said.get("max_sentence_length", TrainOptions.max_sentence_length),
+        pretokenization_delimiter=said.get("pretokenization_delimiter", ""),
         **{field.name: getattr(limits, field.name) for field in fields(PieceLimits)},
     )
     family = SentencePieceFamily(options, Settings({}, {"precompiled_charsmap": rules.charsmap}))

@@ -221,10 +221,10 @@ class ModelDiff(Drawn):
 def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = True) -> ModelDiff:
     """What is different between two models: pieces, settings, and the tokens of texts.
 
-    `old`, `new`: paths of whatever `load` takes, or tokenizers. `texts`: a `Path` of files that `train` would
-    read, or an iterable of texts, on which differences are counted. `search`: whether to look for a short
-    text whose tokens differ. Where nothing that decides about tokens is different, every text has the same,
-    and nothing is searched.
+    `old`, `new`: paths of whatever `load` takes, or tokenizers, whose bound options count. `texts`: a `Path`
+    of files that `train` would read, or an iterable of texts, on which differences are counted. `search`:
+    whether to look for a short text whose tokens differ. Where nothing that decides about tokens is
+    different, every text has the same, and nothing is searched.
 
     >>> import cpbpe
     >>> tok = cpbpe.load("tokenizer.model")
@@ -252,7 +252,9 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     #    decoding make no difference to the tokens, either.
     models, text, tried = TwoModels(first, second), None, 0
     orders = compare_orders(*specs)
-    decides = any(change.encodes and change.name not in _NAMES_ONLY for change in settings)
+    #    (Options that are bound may use what does not matter otherwise, such as bos or special tokens.)
+    bound = {*first.bound_options, *second.bound_options} - _DECODING
+    decides = any(bound or (change.encodes and change.name not in _NAMES_ONLY) for change in settings)
     same: bool | None = True if orders.same and not decides else None
     if same is None and search:
         # (Where a piece was inserted, all after it have moved: too many to try.)
@@ -263,7 +265,8 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     if corpus is not None and corpus.different:
         same = False
     moved = any(change.old and change.new and change.old.id != change.new.id for change in changes)
-    stored, same_ids = _stored_ids(models), False if moved else same
+    same_ids = False if moved or (corpus is not None and corpus.other_ids) else same
+    stored = _stored_ids(models)
     return ModelDiff(tuple(changes), tuple(settings), text, same, same_ids, stored, tried, corpus)
 
 
@@ -328,7 +331,12 @@ def _equal(one: PieceEntry | None, other: PieceEntry | None) -> bool:
 
 # --- Settings -------------------------------------------------------------------------------------
 
-_NO_ENCODING = ("denormalizer", "unk_surface", "settings", "carried", "bos_id", "eos_id", "pad_id")
+_DECODING = frozenset({"skip_special_tokens", "keep_prefix_space"})
+"""Options of decoding alone."""
+_NO_ENCODING = (
+    *("denormalizer", "unk_surface", "settings", "carried", "bos_id", "eos_id", "pad_id"),
+    *(f"using.{name}" for name in _DECODING),
+)
 """Settings whose names begin with these do not affect the ids of a text."""
 _NAMES_ONLY = ("normalizer.name", "special_tokens", "unk_id")
 """Settings that cannot change tokens by themselves: the name of rules whose tables are compared, too,
@@ -363,6 +371,8 @@ def _settings(tok: Tokenizer) -> Iterator[tuple[str, Any]]:
     if spec.splitter is not None:
         yield "splitter.pattern", spec.splitter.pattern
         yield "splitter.then", spec.splitter.then
+    for name, value in tok.bound_options.items():
+        yield f"using.{name}", value
     yield "unk_surface", spec.unk_surface
     for name in ("unk_id", "bos_id", "eos_id", "pad_id"):
         yield name, getattr(tok, name)

@@ -25,7 +25,6 @@ from cpbpe.checks import checked_limit
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.lint.halves import completions
-from cpbpe.lint.sources import Undecided
 from cpbpe.model.byte_level import chunks
 from cpbpe.model.spec import MAX_SPLIT_DEPTH, ModelSpec, PieceType
 from cpbpe.model.validity import MAX_PIECE_BYTES
@@ -58,7 +57,7 @@ from cpbpe.tools.edit_report import (
     report,
 )
 from cpbpe.tools.edit_rows import Resizing, Rule
-from cpbpe.tools.rows import Places, Rows, Ways
+from cpbpe.tools.rows import Places, Rows, Ways, never_found, never_occurs
 from cpbpe.training.arguments import ReadingOptions
 from cpbpe.training.corpus import Source
 from cpbpe.training.progress import Display, ProgressOption
@@ -105,10 +104,12 @@ class Edit:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an Edit does not change; its methods return new ones, so {name} cannot be set")
 
-    def _next(self, name: str, rows: Rows, promise: Promise, notes: Iterable[str] = ()) -> Edit:
+    def _next(
+        self, name: str, rows: Rows, promise: Promise, notes: Iterable[str] = (), bound: Any = None
+    ) -> Edit:
         """A new edit with one more step, which leads to the vocabulary `rows` and keeps `promise`."""
         spec, places = rows.spec(), rows.origins()
-        tokenizer = Tokenizer.from_spec(spec).using(**self.tokenizer.bound_options)
+        tokenizer = Tokenizer.from_spec(spec).using(**(bound or self.tokenizer.bound_options))
         origins = np.where(places >= 0, self._origins[places], -1)
         step = Step(name, promise.about(spec), tuple(notes), promise.keeps_reach)
         return Edit(self.old, tokenizer, origins, (*self.steps, step))
@@ -177,7 +178,7 @@ class Edit:
                     refused.append(f"{quoted(text_of(text))} is already piece {id}")
                 elif text in rows.added.values():
                     refused.append(f"{quoted(text_of(text))} is already an added token")
-                elif kind == "user_defined" and (reason := self._never_occurs(text)):
+                elif kind == "user_defined" and (reason := never_found(self._spec, text)):
                     refused.append(reason)
                 else:
                     rows.append(text, 0.0, type)
@@ -269,34 +270,14 @@ class Edit:
                 )
         return list(wanted), notes
 
-    def _never_occurs(self, piece: bytes) -> str:
-        """Why a piece is in no text that is merged, because the model rewrites it first; "" if it may be."""
-        spec = self._spec
-        engine, rules = self.tokenizer.facts.engine.variant(prefix=False), spec.normalizer
-        name = quoted(text_of(piece))
-        if rules.remove_extra_whitespaces and rules.escape_whitespaces and SPACE * 2 in piece:
-            return f"the piece {name} never occurs: the model merges spaces first"
-        for part in [piece] if spec.alphabet == "bytes" else piece.split(SPACE):
-            left = engine.normalize(part) if is_valid_utf8(part) else part
-            if left != part and not self._is_made_of(part):
-                new = quoted(text_of(left))
-                return f"the piece {name} never occurs: the model rewrites it to {new} first; give that"
-        return ""
-
-    def _is_made_of(self, part: bytes) -> bool:
-        """Whether the normalizer may make this of other text, although it rewrites it."""
-        if self._spec.alphabet == "bytes":  # (Unicode normal forms stay as they are)
-            return False
-        try:
-            return any(True for _ in self.tokenizer.facts.sources.of(part))
-        except Undecided:
-            return True
-
     def _check_normal(self, text: bytes, ways: Ways) -> None:
         """Raise an error if merging can never make a piece of this text, whatever is added."""
         spec, name = self._spec, quoted(text_of(text))
-        if reason := self._never_occurs(text):
+        if reason := never_occurs(self.tokenizer.facts, text):
             raise ModelError(reason)
+        rules = spec.normalizer
+        if rules.remove_extra_whitespaces and rules.escape_whitespaces and SPACE * 2 in text:
+            raise ModelError(f"the piece {name} never occurs: the model merges spaces first")
         known = ways.taken.get(text)
         if known is not None and known >= len(spec.pieces):
             raise ModelError(f"{name} is an added token; choose another text")
@@ -312,6 +293,8 @@ class Edit:
                         f"{', '.join(map(quoted, parts))}, and nothing merges across a cut; "
                         f"with_special_tokens() can add it as a special token"
                     )
+            elif cut := self.tokenizer.facts.witnesses.why_not_in_a_chunk(text):
+                raise ModelError(f"{name} can never be one token: {cut.detail}")
         elif not is_valid_utf8(text):
             raise ModelError(f"{name} is not UTF-8, so its bytes never merge in this model")
         elif (inside := ways.found_first(text)) is not None:
@@ -369,17 +352,16 @@ class Edit:
             )
         below = rows.scores_below()
         new = [*learned.merges, *learned.characters]
-        never = {piece for piece in new if self._never_occurs(piece)}
+        never = {piece for piece in new if never_occurs(self.tokenizer.facts, piece)}
         for piece in new:
             if piece not in never:
                 rows.append(piece, next(below))
         merges = counted(len(learned.merges), "merge")
         characters = counted(len(learned.characters), "character")
-        notes = [
-            f"{merges} and {characters}; the merges save {counted(learned.saved, 'token')} of the corpus"
-        ]
+        saved = counted(learned.saved, "token")
+        notes = [f"{merges} and {characters}; the merges save {saved} of the corpus", *learned.notes]
         if never:
-            notes.append(f"{counted(len(never), 'piece')} left out, which the model rewrites first")
+            notes.append(f"{counted(len(never), 'piece')} of these left out, which the model rewrites first")
         return self._next("from_corpus", rows, HOLDS, notes)
 
     def merge(
@@ -546,11 +528,15 @@ class Edit:
             raise ModelError(f"{name} is a single symbol, and without it some text would be lost")
 
     def _is_needed(self, id: int) -> bool:
-        """Whether text would be lost without a piece: a byte, or a character that cannot become bytes."""
+        """Whether text would be lost without a piece: a byte, or a character that cannot become bytes.
+
+        (The bytes of ▁ are decoded to ▁, and not to a space.)
+        """
         text, spec = self._spec.pieces.texts[id], self._spec
         if spec.alphabet == "bytes":
             return len(text) == 1
-        return not spec.byte_fallback and len(text) == character_length(text, 0)
+        is_space = text == SPACE and spec.normalizer.escape_whitespaces
+        return is_space or (not spec.byte_fallback and len(text) == character_length(text, 0))
 
     def prune(
         self,
@@ -673,9 +659,15 @@ class Edit:
                 raise ModelError(f"{name} is text, and its name is its text; only special pieces have names")
             if kind == PieceType.USER_DEFINED:
                 promise = OTHER_NAMES
+                if reason := never_found(spec, after.encode()):
+                    raise ModelError(reason)
             rows.texts[id] = after.encode()
         rows.rename(names)
-        return self._next("rename", rows, promise)
+        bound = {
+            option: [names.get(name, name) for name in value] if isinstance(value, tuple) else value
+            for option, value in self.tokenizer.bound_options.items()
+        }
+        return self._next("rename", rows, promise, bound=bound)
 
     def set_special(
         self,

@@ -117,10 +117,10 @@ class Resizing:
 
 def _tables(path: str, head: dict[str, Tensor], rows: int, given: Collection[str]) -> list[str]:
     """The names of the tables: those that are given, or all with usual names and enough rows."""
-    if unknown := sorted(set(given) - head.keys()):
-        raise ValueError(f"{path}: there is no tensor {unknown[0]!r}; there are {listed(sorted(head)[:8])}")
     if isinstance(given, str):
         raise TypeError(f"tensors is a list of names; for one write [{given!r}]")
+    if unknown := sorted(set(given) - head.keys()):
+        raise ValueError(f"{path}: there is no tensor {unknown[0]!r}; there are {listed(sorted(head)[:8])}")
     usual = {name: 2 for name in head if name.endswith((*TABLES, *_OUTPUTS))}
     usual |= {name: 1 for name in head if name.endswith(_BIASES)}
     found = list(given) or [

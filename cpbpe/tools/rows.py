@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.lint.merging import Merging
+from cpbpe.lint.sources import Undecided
 from cpbpe.model.pair_ranks import Pair, by_text, merged, pairs_that_make
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
 from cpbpe.text.drawn import quoted
-from cpbpe.text.utf8 import from_letters, is_valid_utf8, text_of, to_letters
+from cpbpe.text.utf8 import SPACE, from_letters, is_valid_utf8, text_of, to_letters
+from cpbpe.tokenizer.facts import ModelFacts
 
 Places = NDArray[np.int64]
 
@@ -185,6 +187,38 @@ def _is_falling(scores: Sequence[float], types: bytes | bytearray, by_id: bool) 
     return PieceType.UNUSED not in types and all(
         score == own for score, own, type in rows if type == PieceType.NORMAL
     )
+
+
+# --- Pieces that no text has ----------------------------------------------------------------------
+
+
+def never_occurs(facts: ModelFacts, piece: bytes) -> str:
+    """Why a piece is in no text that is merged, because the model rewrites it first; "" if it may be."""
+    characters = facts.full_spec.alphabet == "characters"
+    engine = facts.engine.variant(prefix=False)
+    for part in piece.split(SPACE) if characters else [piece]:
+        left = engine.normalize(part) if is_valid_utf8(part) else part
+        # (Unicode normal forms, which byte-level models have, make no text that they would rewrite.)
+        if left != part and not (characters and _is_made_of(facts, part)):
+            name, new = quoted(text_of(piece)), quoted(text_of(left))
+            return f"the piece {name} never occurs: the model rewrites it to {new} first; give that"
+    return ""
+
+
+def _is_made_of(facts: ModelFacts, part: bytes) -> bool:
+    """Whether the normalizer may make this of other text, although it rewrites it."""
+    try:
+        return any(True for _ in facts.sources.of(part))
+    except Undecided:
+        return True
+
+
+def never_found(spec: ModelSpec, piece: bytes) -> str:
+    """Why a user-defined piece is never found, "" if it may be: rules leave it alone, but spaces become ▁."""
+    if b" " not in piece or not spec.normalizer.escape_whitespaces:
+        return ""
+    name, new = quoted(text_of(piece)), quoted(text_of(piece.replace(b" ", SPACE)))
+    return f"the piece {name} never occurs: the model rewrites it to {new} first; give that"
 
 
 # --- How pieces are made --------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_pieces(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out == text
     assert main(["inspect", "m.model", "--piece", piece, "--json"]) == 0
     built = json.loads(capfd.readouterr().out)
-    assert (built["id"], built["reachable"], built["merges"][-1]["made"]) == (id, True, piece)
+    assert (built["id"], built["is_made"], built["merges"][-1]["made"]) == (id, True, piece)
     assert main(["inspect", "m.model", "--piece", piece, "--out", "built.json"]) == 0
     assert json.loads(Path("built.json").read_text(encoding="utf-8")) == built
     capfd.readouterr()

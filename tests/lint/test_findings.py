@@ -173,6 +173,15 @@ def test_all_codes_are_tried() -> None:
     assert len(FAULTS) > 20
 
 
+def test_special_tokens_that_begin_like_others_are_counted() -> None:
+    tok = cpbpe.Tokenizer.from_spec(base())
+    for tokens, message in (
+        (["<a", "<ab", "<ac", "<b"], "2 special tokens begin with"),
+        (["<a", "<ab"], "1 special token begins with"),
+    ):
+        assert tok.with_special_tokens(tokens).lint()["special-prefix"].message.startswith(message)
+
+
 def test_the_page_lists_all_codes() -> None:
     page = (Path(__file__).parents[2] / "docs" / "inspecting.md").read_text(encoding="utf-8")
     rows = [row.split(" | ")[:2] for row in page.partition("### All codes")[2].split("\n") if "| `" in row]
@@ -234,6 +243,8 @@ def test_a_path_is_not_a_corpus() -> None:
     for path in ("c.txt", b"c.txt", Path("c.txt")):
         with pytest.raises(TypeError, match=r"^lint\(\) takes a list of texts, or an open file"):
             tok.lint(path)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^lint\(\) takes str or bytes, not int"):
+        tok.lint([1])  # type: ignore[list-item]
 
 
 def test_rows_that_learned_nothing() -> None:

@@ -36,8 +36,8 @@ def toy(*texts: str, **types: PieceType) -> ModelSpec:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_reachable(name: str) -> None:
-    """A piece is reachable if the engine makes it of its own text, not normalized."""
+def test_made(name: str) -> None:
+    """A piece is made if the engine makes it of its own text, not normalized (so rules may prevent it)."""
     spec = replace(cpbpe.Tokenizer.from_bytes(zoo.model(name)).facts.spec, normalizer=RAW, file=None)
     engine = make_engine(spec)
     ids = range(len(spec.pieces))
@@ -45,7 +45,7 @@ def test_reachable(name: str) -> None:
         piece = spec.pieces[id]
         if piece.type in (PieceType.NORMAL, PieceType.USER_DEFINED) and _is_text(piece.text):
             found = built(spec, id)
-            assert found.reachable == (engine.encode(piece.text) == [id]), piece
+            assert found.is_made == (engine.encode(piece.text) == [id]), piece
 
 
 def _is_text(piece: bytes) -> bool:
@@ -78,14 +78,14 @@ def test_ranks_and_notes() -> None:
         ("c", "d", 2, 2),
         ("ab", "cd", 3, 3),
     ]
-    assert found.reachable
+    assert found.is_made
     assert built(spec, 4).ends_as == ("a",)
     lost = built(spec, 8)
-    assert (lost.reachable, lost.symbols, lost.ends_as) == (False, ("x", "y", "z"), ("x", "y", "z"))
+    assert (lost.is_made, lost.symbols, lost.ends_as) == (False, ("x", "y", "z"), ("x", "y", "z"))
     assert "No text yields it" in lost.note
-    assert built(spec, 9).reachable
+    assert built(spec, 9).is_made
     assert built(spec, 10).symbols == ("q", "<|u|>")
-    assert not built(spec, 10).reachable
+    assert not built(spec, 10).is_made
     assert "whatever has no piece" in built(spec, 0).note
     text = "\n".join(built_lines(lost, 60))
     assert "ends as" in text
@@ -97,7 +97,7 @@ def test_a_piece_of_any_length(engine: str) -> None:
     chain = ["a" * length for length in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)]
     spec = toy(*chain)
     found = built(spec, len(chain))
-    assert (len(found.merges), found.reachable) == (8191, True)
+    assert (len(found.merges), found.is_made) == (8191, True)
     spec = toy("a" * (MAX_CHARACTERS + 1))
     assert "is not taken apart here" in built(spec, 1).note
-    assert not built(spec, 1).reachable
+    assert not built(spec, 1).is_made

@@ -230,6 +230,29 @@ def test_stored_ids() -> None:
     assert cpbpe.diff(small({}), renamed).stored.invalid == ()
 
 
+def test_bound_options_count() -> None:
+    tok = small({"ab": -1, "▁a": -2})
+    assert cpbpe.diff(tok, tok.using(skip_special_tokens=True)).same_tokens
+    assert cpbpe.diff(tok.using(reverse=True), tok.using(reverse=True)).same_tokens
+    found = cpbpe.diff(tok, tok.using(prefix_space=False))
+    assert (found.same_tokens, found.settings[0].name) == (False, "using.prefix_space")
+    # Special tokens, which make no difference otherwise.
+    one, more = (t.using(allowed_special="all") for t in (tok, tok.with_special_tokens(["<x>"])))
+    assert cpbpe.diff(one, more, search=False).same_tokens is None
+    assert cpbpe.diff(one, more, ["<x>"], search=False).same_tokens is False
+
+
+def test_a_piece_that_is_a_byte_in_the_other_model() -> None:
+    """Its bytes are the same, and its id is not."""
+    rows = [*BASE, *(Piece(b"<0x%02X>" % byte, 0, PieceType.BYTE) for byte in range(256))]
+    one, other = (
+        Tokenizer.from_spec(ModelSpec(Pieces.of(pieces), NormalizerSpec("identity"), byte_fallback=True))
+        for pieces in (rows, [*rows, Piece(b"x", -30)])
+    )
+    found = cpbpe.diff(one, other, ["x"], search=False)
+    assert (found.same_tokens, found.same_ids) == (None, False)
+
+
 def test_forms() -> None:
     found = cpbpe.diff(small({"ab": -1, "bc\u202e": -2}), small({}), ["ab"])
     assert json.loads(found.to_json()) == json.loads(json.dumps(found.to_dict()))

@@ -55,6 +55,25 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.* and was left out:UserWarning")
+def test_an_edit_goes_on_as_training_would() -> None:
+    """It leaves out the same lines, cuts at the same delimiter, and learns what only a literal ▁ yields."""
+    texts = [*["low|er ▁ new|er"] * 9, *["all too long " * 4] * 50, *["re▅served served"] * 50]
+    options: dict[str, Any] = {"preset": "sentencepiece", "max_sentence_length": 40}
+    options |= {"pretokenization_delimiter": "|", "allow_whitespace_only_pieces": True}
+    options["normalization_rule_name"] = "nfkc"  # (which leaves ▁ as it is)
+    short, long = (train(texts, vocab_size=size, **options).tokenizer for size in (11, 18))
+    edit = cpbpe.edit(short).from_corpus(texts, 7)
+    assert set(edit.tokenizer.get_vocab()) == set(long.get_vocab())
+    assert "▁▁" in edit.report().made
+    assert edit.steps[0].notes[1:] == (
+        "50 texts longer than max_sentence_length left out, as in training",
+        "50 texts with the reserved character U+2585 left out, as in training",
+    )
+    with pytest.raises(TrainingError, match="nothing to learn from: 1 text longer than max_sentence_length"):
+        cpbpe.edit(short).from_corpus(texts[9:10], 1)
+
+
 @tiers.slow_reference
 @pytest.mark.filterwarnings("ignore:.* and was left out:UserWarning")
 @pytest.mark.parametrize("preset", ["llama2", "sentencepiece"])

@@ -280,24 +280,22 @@
 
   // How a piece is built. A merge across the border of a piece would take away a part of it. So a text yields the piece
   // only if its own symbols merge into it, and it is enough to merge these, without normalizing. If several are left,
-  // no text yields the piece. The result: whether a text does (`reachable`; null if this was not tried), the nodes that
-  // are left (`roots`), and a sentence about it (`note`).
+  // no text yields the piece. The result: the nodes that are left (`roots`), and a sentence about it (`note`).
   cpbpe.tree = (model, id) => {
     const [pieces, type] = [piecesOf(model), model.typeOf(id)];
     const note = NOTES[type] ? [NOTES[type]] : [];
-    if (!cpbpe.isMergeable(model.types[id])) return { reachable: false, roots: [], note };
+    if (!cpbpe.isMergeable(model.types[id])) return { roots: [], note };
     const text = pack(model.bytesOf(id));
     const symbols = pieces.symbols(text);
     const begin = symbols.map((symbol) => unpack(symbol.text));
     if (symbols.length > LARGEST_TREE) {
       const size = symbols.length.toLocaleString('en');
-      return { reachable: null, roots: [], note: [`It begins as ${size} symbols, too many to be drawn.`] };
+      return { roots: [], note: [`It begins as ${size} symbols, too many to be drawn.`] };
     }
     const steps = merged(pieces, symbols);
     const roots = cpbpe.forest({ begin, steps });
     const isMade = roots.length === 1 && pieces.find(text) === id;
-    const reachable = isMade && type !== 'UNUSED';
-    return { reachable, roots, note: isMade ? note : whyNot(pieces, id, begin, steps, roots) };
+    return { roots, note: isMade ? note : whyNot(pieces, id, begin, steps, roots) };
   };
 
   // Where each merge happens in the bytes of the text: where its symbols begin, meet and end.
