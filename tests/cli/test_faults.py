@@ -56,6 +56,11 @@ class Row:
     reads: tuple[str, ...] = ()
     """Files that it reads, which may change meanwhile."""
 
+    @property
+    def failed(self) -> int:
+        """The exit code if it fails: with these two, 1 means that something was found."""
+        return 2 if self.call.startswith(("lint", "diff")) else 1
+
 
 def python(code: str, *writes: str) -> Row:
     return Row(f"python {shlex.quote(code)}", writes)
@@ -490,7 +495,7 @@ def test_a_full_disk(stage: Stage) -> None:
         case = (size, done)
         if size >= stage.largest - 200 and done["code"] == 0 and stage.row.varies:
             continue  # (a report with times is a few bytes shorter in one run than in another)
-        assert done["code"] == 1, case
+        assert done["code"] == stage.row.failed, case
         assert "File too large; make room" in done["err"], case
         assert any(name in done["err"] for name in stage.row.writes), case
         if not stage.row.call.startswith("python "):
@@ -511,7 +516,7 @@ def test_a_full_disk_under_the_output(stage: Stage) -> None:
         done = stage.run(limit=size, output=str(stage.folder / "printed"))
         if not stage.usual["steps"]:  # otherwise it may have no room for a file
             message = "cpbpe: the standard output: File too large; make room there, or choose another disk\n"
-            assert (done["code"], done["err"]) == (1, stage.usual["err"] + message), (size, done)
+            assert (done["code"], done["err"]) == (stage.row.failed, stage.usual["err"] + message), (size, done)
     told("full disk under the output", stage, count)
 
 
@@ -536,7 +541,7 @@ def test_nobody_reads(stage: Stage) -> None:
 def test_outputs_that_are_closed(stage: Stage) -> None:
     for closed in (["stdout"], ["stderr"], ["stdout", "stderr"])[: budget.examples(1)]:
         done = stage.run(closed=closed)
-        assert done["code"] in (stage.usual["code"], 1), (closed, done)
+        assert done["code"] in (stage.usual["code"], stage.row.failed), (closed, done)
         assert "Traceback" not in done["err"], (closed, done)
         if done["code"] == stage.usual["code"]:
             assert stage.is_whole(), (closed, done)
@@ -561,7 +566,7 @@ def test_files_that_change(stage: Stage) -> None:
         done = stage.run(after=after, changed=[name, changed, how])
         path.write_bytes(content)
         case = (name, how, after, done)
-        assert done["code"] in (0, 1, stage.usual["code"]), case
+        assert done["code"] in (0, stage.row.failed, stage.usual["code"]), case
         assert "Traceback" not in done["err"], case
         assert done["code"] in (0, stage.usual["code"]) or done["err"].startswith("cpbpe: "), case
         codes[done["code"]] += 1

@@ -335,7 +335,6 @@ FILES: list[tuple[str, bytes, dict[str, Any], str]] = [
     ("a.tsv", b"one\t9223372036854775808\n", {}, r"a.tsv:1: the count"),
     ("a.tsv", b"one\t1.5\n", {}, r"a.tsv:1: the count .* not '1.5'"),
     ("a.tsv", b"one\t1\ntwo\t" + b"9" * 5000, {}, r"a.tsv:2: the count .* not '9{40}'"),
-    ("a.jsonl", b'{"text": "a", "n": ' + b"9" * 5000 + b"}", {}, r"a.jsonl:1: not valid JSON: .*4300"),
     (
         "a.jsonl",
         b'{"text": "a"}\n{"text": \n',
