@@ -516,7 +516,8 @@ def test_a_full_disk_under_the_output(stage: Stage) -> None:
         done = stage.run(limit=size, output=str(stage.folder / "printed"))
         if not stage.usual["steps"]:  # otherwise it may have no room for a file
             message = "cpbpe: the standard output: File too large; make room there, or choose another disk\n"
-            assert (done["code"], done["err"]) == (stage.row.failed, stage.usual["err"] + message), (size, done)
+            assert done["code"] == stage.row.failed, (size, done)
+            assert done["err"] == stage.usual["err"] + message, (size, done)
     told("full disk under the output", stage, count)
 
 
