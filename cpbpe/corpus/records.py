@@ -230,7 +230,9 @@ def read_parquet(path: str, column: str | int) -> Columns:
         place = _checked_column(path, file.schema_arrow, column)
         rows = file.metadata.num_rows
         name = file.schema_arrow.names[place]
-        for batch in file.iter_batches(columns=[name], batch_size=_rows_at_once(file.metadata, name)):
+        rows_at_once = _rows_at_once(file.metadata, name)
+        # (Threads of pyarrow gain nothing for one column, and end the process if there is no memory for them.)
+        for batch in file.iter_batches(rows_at_once, columns=[name], use_threads=False):
             row += batch.num_rows
             # (Columns within others are meant by "a.b", too.)
             yield _as_bytes(batch.column(batch.schema.names.index(name))), 1000 * row // max(rows, 1)
