@@ -231,7 +231,7 @@ def read_parquet(path: str, column: str | int) -> Columns:
         rows = file.metadata.num_rows
         name = file.schema_arrow.names[place]
         rows_at_once = _rows_at_once(file.metadata, name)
-        # (Threads of pyarrow gain nothing for one column, and end the process if there is no memory for them.)
+        # (Threads of pyarrow gain nothing for one column. If one finds no memory, it ends the process.)
         for batch in file.iter_batches(rows_at_once, columns=[name], use_threads=False):
             row += batch.num_rows
             # (Columns within others are meant by "a.b", too.)
