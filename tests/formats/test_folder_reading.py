@@ -176,7 +176,7 @@ def test_templates_know_only_the_tokens_that_transformers_knows(
 ) -> None:
     """A class may have names of its own; a token that is null has none. Both are kept in a .model, too."""
     template = "{{ bos_token }}|{{ eos_token }}|{{ unk_token }}|{{ pad_token }}"
-    config = {"tokenizer_class": name, "chat_template": template, **said}
+    config = {"tokenizer_class": name, "add_bos_token": False, "chat_template": template, **said}
     model.save(f"{tmp_path}/json/")
     (tmp_path / "json" / "special_tokens_map.json").unlink()
     (tmp_path / "json" / "tokenizer_config.json").write_text(json.dumps(config))
