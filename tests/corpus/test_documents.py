@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
@@ -204,6 +205,15 @@ def test_arrow_streams_that_were_put_together() -> None:
     write("more.arrow", Path("a.arrow").read_bytes() + b"something else")
     with pytest.raises(CorpusError, match="cannot be read beyond row 3"):
         texts(Documents("more.arrow"))
+
+
+def test_a_zst_file_that_needs_much_memory() -> None:
+    """As of zstd --long=31. The file is whole, so copying it again would not help."""
+    large = zstandard.ZstdCompressionParameters(window_log=28)
+    stream = zstandard.ZstdCompressor(compression_params=large).compressobj()
+    write("a.txt.zst", stream.compress(b"text\n") + stream.flush())
+    with pytest.raises(CorpusError, match="more than 128 MB for looking back; decompress it with zstd"):
+        texts(Documents("a.txt.zst"))
 
 
 def test_a_column_whose_name_looks_like_a_place_in_another_one() -> None:
