@@ -22,9 +22,9 @@ _FORMATS = (*FORMATS, _FOLDER)
 
 _DESCRIPTION = """\
 Write a model in another format. Every text keeps its ids, or nothing is written
-and a text is shown that would not. A target whose name ends in .json is a
-tokenizer.json, one that ends in a slash a folder that transformers loads, and
-any other a .model file.
+and a text is shown that would not. The end of the target's name says which
+format: .json, .gguf, .bin, .vocab, .tiktoken, a slash for a folder that
+transformers loads, and any other that is no usual end for a .model.
 """
 
 _EXAMPLES = """\

@@ -84,7 +84,11 @@ def parser() -> Parser:
         "with --merge, only pieces with a character that has no piece (new_characters), or with one of a "
         "script (Han, Devanagari, ...)",
     )
-    parser.add("--word TEXT", "add a word, with a space before it; may be repeated", **several)
+    parser.add(
+        "--word TEXT",
+        "add a word, with a space before it if it is a normal piece; may be repeated",
+        **several,
+    )
     parser.add("--words FILE", "add the words in the lines of a file")
     parser.add("--piece TEXT", "add a piece exactly as it is; may be repeated", **several)
     parser.add(

@@ -383,7 +383,9 @@ class Lint(Drawn):
         return max((finding.severity for finding in self.findings), key=SEVERITIES.index, default=None)
 
     def fails(self, severity: str) -> bool:
-        """Whether anything of this severity or a worse one was found."""
+        """Whether anything of this severity ("note", "warning" or "error") or a worse one was found."""
+        if severity not in SEVERITIES:
+            raise ValueError(f"severity is one of {', '.join(map(repr, SEVERITIES))}, not {severity!r}")
         least = SEVERITIES.index(severity)
         return any(SEVERITIES.index(finding.severity) >= least for finding in self.findings)
 

@@ -53,6 +53,7 @@ def charsmap_from_tsv(text: str) -> bytes:
     ValueError: line 1: 'one' is no hexadecimal code point
     """
     rules: dict[tuple[int, ...], tuple[int, ...]] = {}
+    said: dict[tuple[int, ...], str] = {}
     lines = text.split("\n")
     for number, line in enumerate(lines[:-1] if lines[-1] == "" else lines, 1):
         try:
@@ -63,9 +64,13 @@ def charsmap_from_tsv(text: str) -> bytes:
             raise ValueError(f"line {number}: {line[:40]!r} has no code points on its left side")
         if source[0] == 0:
             raise ValueError(f"line {number}: {line[:40]!r} begins with U+0000, where a left side ends")
+        rules[source], said[source] = target, f"line {number}: {line[:40]!r}"
+    # Of several lines with the same left side the last one counts, and only that has to be right.
+    for source, target in rules.items():
+        if any(0xD800 <= point < 0xE000 for point in source + target):
+            raise ValueError(f"{said[source]} has a surrogate, D800 to DFFF, which is no character")
         if source == target:
-            raise ValueError(f"line {number}: {line[:40]!r} changes nothing; leave it out")
-        rules[source] = target
+            raise ValueError(f"{said[source]} changes nothing; leave it out")
     return _compiled(rules.items())
 
 
@@ -79,7 +84,7 @@ def _code_points(field: str) -> tuple[int, ...]:
         if not found:
             raise ValueError(f"{word[:40]!r} is no hexadecimal code point")
         point = int(found[1], 16)
-        if point >= 1 << 32 or 0xD800 <= point < 0xE000:
+        if point >= 1 << 32:
             raise ValueError(f"{word[:40]!r} is no character; those are 0 to 10FFFF without D800 to DFFF")
         points.append(point)
     return tuple(points)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from errno import EISDIR
 from typing import Any, NamedTuple
 
+from cpbpe.engine.choice import calls_of_ours
 from cpbpe.errors import ConversionError
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
@@ -192,6 +194,13 @@ def save(
     name = _path(path, "save")
     wanted = _format(name, None)
     bound = {option: bound_options.get(option) for option in OPTIONS}
+    if lost := [option for option in bound_options if option not in OPTIONS]:
+        warnings.warn(
+            f"using() has bound {listed(lost)}, and no file asks for that: bind "
+            f"{'it' if len(lost) == 1 else 'them'} again after loading",
+            UserWarning,
+            stacklevel=calls_of_ours(),
+        )
     if wanted == MODEL.name and all(value is None for value in bound.values()):
         _refuse_own_fields(verifying.model_file_differences(facts.spec), False)  # (without protobuf)
         _write(name, wanted, {name: facts.file})

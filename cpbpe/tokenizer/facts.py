@@ -113,9 +113,13 @@ class ModelFacts:
     def shown_and_hidden(self, skip: bool | None) -> tuple[Mapping[int, str], Mapping[int, str]]:
         """The tokens that decoding shows, with the text that it shows, and those that it leaves out.
 
-        The decoder in a tokenizer.json makes spaces of each U+2581, also of those in tokens (`▁<PRE>`).
+        The decoder in a tokenizer.json makes spaces of each U+2581, also of those in tokens (`▁<PRE>`). If
+        its unknown token is a special one, that is shown only when all of them are.
         """
         shown, hidden = self.special.shown_and_hidden(skip)
+        unknown = self.special_ids[0]
+        if skip is False and unknown is not None and not self.spec.unk_surface:
+            shown = {**shown, unknown: self.piece(unknown)}
         if self._keeps_space_after_special:
             shown = {id: text.replace("\u2581", " ") for id, text in shown.items()}
         return shown, hidden
@@ -364,7 +368,7 @@ class ModelFacts:
         found = self._stream_texts.get(skip)
         if found is None:
             plain, raw = self._all_stream_texts
-            own = [id for tokens in self.special.shown_and_hidden(skip) for id in tokens]
+            own = [id for tokens in self.shown_and_hidden(skip) for id in tokens]
             if any(id < self.engine.size for id in own):
                 plain = plain.copy()
                 for id in own:

@@ -117,8 +117,9 @@ DECODE = {
         None,
         (*_FLAG_OR_NONE, "after_special"),
         "bool | Literal['after_special'] | None",
-        "whether to keep a space at the beginning that a dummy prefix may have put there; 'after_special': "
-        "after special tokens that are shown, as tokenizers does. None: as the format of the file has it",
+        "whether to keep a space at the beginning that a dummy prefix may have put there; by default as the "
+        "format of the file has it. In Python also 'after_special': after special tokens that are shown, as "
+        "tokenizers does",
     ),
     "prefix_after_special": Option(
         True,

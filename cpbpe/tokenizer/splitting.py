@@ -62,7 +62,8 @@ def split(
     limit = _limit(plan, max_tokens, 1)
     shared = checked_limit(overlap, "overlap")
     if shared >= limit:
-        raise ValueError(f"overlap is {shared}, and must be less than max_tokens, which is {limit}")
+        without = " without bos and eos" if plan.around else ""
+        raise ValueError(f"overlap is {shared}, and must be less than max_tokens, which is {limit}{without}")
     given = checked_text(text, "split")
     parts = _Cutter(facts, _for_parts(plan, given), limit).parts(given, shared)
     return [cast(AnyText, given[begin:end]) for begin, end in parts]

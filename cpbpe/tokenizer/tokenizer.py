@@ -689,7 +689,7 @@ class Tokenizer:
         """Write the model file; if the path ends in .json, .gguf, ... or a slash (a folder), that format.
 
         An existing file is replaced in one step, so it is never half written; its mode stays. The file asks
-        for the options that `using` has bound, see `file_options`.
+        for bound `add_bos`, `add_eos` and `prefix_after_special` if its format can (see `file_options`).
         """
         with importing:
             from cpbpe.tokenizer.converting import save

@@ -144,9 +144,11 @@ def _encoders(
     """Yield functions that encode with the files, each with a name for messages."""
     for format, data in files.items():
         hints = NO_HINTS
-        if FORMATS[format].takes_hints:  # what a user would say of a file of this model
+        if FORMATS[format].takes_hints and spec.alphabet == "bytes":  # what a user would say of this file
             special = {text_of(text): id for id, text in special_tokens_of(spec).items()}
-            hints = Hints(spec.splitter.pattern if spec.splitter is not None else "", special)
+            lists_them = bool(FORMATS[format].flags)
+            pattern = spec.splitter.pattern if spec.splitter is not None else ""
+            hints = Hints(pattern, None if lists_them else special)
         read = FORMATS[format].read(data, allow_differences=allow_differences, hints=hints)
         yield f"{_OURS}, which has read the {format} again,", _encode_of(read.spec)
     if JSON.name in files and _version("tokenizers"):

@@ -82,6 +82,7 @@ def name_of(given: Any) -> str:
 
 
 def _by_cpbpe(name: str, tok: Tokenizer) -> LoadedModel:
+    tok = tok.using(add_bos=False, add_eos=False)  # what is bound would count with each document
     kinds = np.zeros(len(tok), np.uint8)
     if tok.spec.alphabet == "bytes":
         for id, token in enumerate(tok.vocab.token_bytes()):

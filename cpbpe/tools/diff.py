@@ -236,12 +236,7 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
     """
     # 1. What was given.
     first, second = loaded(old), loaded(new)
-    if isinstance(texts, (str, bytes)):
-        raise TypeError("texts is an iterable of texts, or a Path of files; for one text give a list with it")
-    if isinstance(texts, os.PathLike):
-        texts = Documents(texts)
-    if isinstance(texts, Documents):
-        texts = texts.texts()
+    documents = None if texts is None else texts_of(texts)
     # 2. What the models say.
     specs = first.spec, second.spec
     families = specs[0].alphabet != specs[1].alphabet
@@ -261,13 +256,22 @@ def diff(old: Model, new: Model, texts: Texts | None = None, *, search: bool = T
         changed = (change.piece for change in changes if "moved" not in change.kinds)
         text, tried = shortest_difference(models, changed, orders.texts)
         same = False if text is not None else None
-    corpus = None if texts is None else corpus_difference(models, texts)
+    corpus = None if documents is None else corpus_difference(models, documents)
     if corpus is not None and corpus.different:
         same = False
     moved = any(change.old and change.new and change.old.id != change.new.id for change in changes)
     same_ids = False if moved or (corpus is not None and corpus.other_ids) else same
     stored = _stored_ids(models)
     return ModelDiff(tuple(changes), tuple(settings), text, same, same_ids, stored, tried, corpus)
+
+
+def texts_of(texts: Texts) -> Iterable[str | bytes]:
+    """The texts that are given as such, or as the path of files."""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError("texts is an iterable of texts, or a Path of files; for one text give a list with it")
+    if isinstance(texts, os.PathLike):
+        texts = Documents(texts)
+    return texts.texts() if isinstance(texts, Documents) else texts
 
 
 def loaded(model: Model) -> Tokenizer:

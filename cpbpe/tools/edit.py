@@ -35,7 +35,7 @@ from cpbpe.text.scripts import ranges, script
 from cpbpe.text.utf8 import SPACE, character_length, is_valid_utf8, text_of
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.compare import blocks
-from cpbpe.tools.diff import loaded
+from cpbpe.tools.diff import Texts, loaded, texts_of
 from cpbpe.tools.edit_report import (
     ALL_KEPT,
     FOUND_FIRST,
@@ -540,7 +540,7 @@ class Edit:
 
     def prune(
         self,
-        texts: Iterable[str | bytes] | None = None,
+        texts: Texts | None = None,
         *,
         size: int | None = None,
         keep: Iterable[str | bytes] = (),
@@ -560,8 +560,7 @@ class Edit:
                     "which pieces to keep is decided by a corpus: give texts with size or keep, or truncate()"
                 )
             return self._prune_dead(ways)
-        if isinstance(texts, (str, bytes)):
-            raise TypeError(f"texts is an iterable of texts; for one text write [{texts!r:.20}]")
+        texts = texts_of(texts)
         size = None if size is None else checked_limit(size, "size")
         # 1. What always stays, and how often the corpus uses the others.
         types = spec.pieces.types
@@ -730,9 +729,10 @@ class Edit:
         """For each new id the old one; -1 for a new piece, and for an id that is not in use."""
         return self._origins.copy()
 
-    def report(self, texts: Iterable[str | bytes] | None = None) -> EditReport:
+    def report(self, texts: Texts | None = None) -> EditReport:
         """What changed: pieces, ids, what is promised about texts; and what changed in `texts`."""
-        return report(self.old, self.tokenizer, self._origins, self.steps, texts)
+        given = None if texts is None else texts_of(texts)
+        return report(self.old, self.tokenizer, self._origins, self.steps, given)
 
     def embeddings(self, matrix: Any, rule: Rule = "mean", *, multiple: int = 1) -> Any:
         """The matrix with a row for each new id. `matrix` has one for each old id, or more.

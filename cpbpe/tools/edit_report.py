@@ -197,8 +197,6 @@ def report(
         before, after = (tok.facts.witnesses.reach() for tok in (old, new))
         was = {int(ids[id]) for id in before.texts if ids[id] >= 0}
         unreachable = [id for id in sorted(after.reasons) if id in was]
-    if isinstance(texts, (str, bytes)):
-        raise TypeError("texts is an iterable of texts; for one text give a list with it")
     return EditReport(
         steps=steps,
         ids=tuple(ids.tolist()),

@@ -23,7 +23,7 @@ from cpbpe.training.options import (
     Options,
     TrainOptions,
     check,
-    check_type,
+    check_types,
     checked_strings,
     document,
     meanings,
@@ -109,9 +109,9 @@ BYTE_NAMES = ByteTrainOptions.names()
 
 def _check(options: ByteTrainOptions) -> None:
     # 1. Types.
+    check_types(options)
     for item in fields(options):
         value = getattr(options, item.name)
-        check_type(item.name, value, str(item.type))
         check(options, item.name, item.type != "int" or 0 <= value < 1 << 31, f"0 to {(1 << 31) - 1}")
     # 2. Choices.
     for name, allowed in (("ties", TIES), ("byte_order", BYTE_ORDERS)):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from numbers import Integral
 from typing import Any
 
 from cpbpe.checks import is_missing, listed_column, table_way_out
@@ -260,11 +261,12 @@ class Corpus(Files):
 
 
 def _checked_count(count: object, where: str) -> int:
-    if isinstance(count, bool) or not isinstance(count, int):
+    if isinstance(count, bool) or not isinstance(count, Integral):
         hint = ""
         if not isinstance(count, (bool, float, str)):
             hint = "; a mapping is from texts to counts, so give the texts in it, such as source['text']"
         raise TypeError(f"{where}: the count must be an integer, not {type(count).__name__}{hint}")
+    count = int(count)
     if not 1 <= count < 1 << 63:
         what = str(count) if count.bit_length() < 100 else f"a number of {count.bit_length():,} bits"
         raise TrainingError(f"{where}: the count must be 1 to 2**63 - 1, not {what}")

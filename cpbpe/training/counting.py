@@ -15,6 +15,7 @@ from cpbpe.reference.training_values import (
     BOUNDARY,
     EXAMPLE_BYTES,
     EXAMPLES,
+    UNKNOWN,
     ByteCountSpec,
     CountSpec,
     PieceLimits,
@@ -192,7 +193,7 @@ class Counting:
         except ValueError as error:
             if setup.spec.byte_level:
                 raise TrainingError(f"{named('pattern')}: {error}") from None
-            raise
+            raise TrainingError(str(error)) from None
         spec = setup.spec
         self._max_length = spec.max_sentence_length if isinstance(spec, CountSpec) else 0
         self._skips_reserved = isinstance(spec, CountSpec) and spec.skip_reserved
@@ -330,10 +331,10 @@ class Counting:
         texts: list[bytes] = []  # with BOUNDARY between their chunks
         counts: list[int] = []
         for index, prepared in enumerate(self.counter.prepare(sentences)):
-            if prepared is None:
+            # (Like sentencepiece, ask about what normalization leaves of a text even if that is nothing.)
+            if prepared is None and self._skip_reason(sentences[index]) is not None:
                 continue
-            text = prepared.decode()
-            joined = self._chunked(text, partial(block.where, index))
+            joined = self._chunked((prepared or b"").decode(), partial(block.where, index))
             if joined:
                 texts.append(joined)
                 counts.append(block.counts[index] if block.counts else 1)
@@ -361,5 +362,10 @@ class Counting:
             raise TrainingError(
                 f"the pretokenizer returned a space for {where()}: {chunks!r:.80}; "
                 f"a space is U+2581 in normalized text"
+            )
+        if UNKNOWN.decode() in joined and self._skips_reserved:
+            raise TrainingError(
+                f"the pretokenizer returned U+2585 for {where()}: {chunks!r:.80}; training marks unknown "
+                f"characters with it"
             )
         return encoded(joined, lambda: f"what the pretokenizer returned for {where()}")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from inspect import cleandoc
+from numbers import Integral, Real
 from textwrap import indent, wrap
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -110,12 +111,30 @@ def names_checked(kind: type[T]) -> type[T]:
     return kind
 
 
-def check_type(name: str, value: object, kind: str) -> None:
-    """Raise an error if the value of an option does not have the type that its annotation, `kind`, names."""
+def check_types(options: Options) -> None:
+    """Raise an error if an option does not have the type that its annotation names. numpy's numbers become
+    Python's.
+    """
+    for item in fields(options):  # type: ignore[arg-type]
+        value = getattr(options, item.name)
+        if item.type == "int":
+            object.__setattr__(options, item.name, checked_integer(item.name, value))
+        elif item.type == "float" and isinstance(value, Real) and not isinstance(value, (int, float)):
+            object.__setattr__(options, item.name, float(value))
+        else:
+            _check_type(item.name, value, str(item.type))
+
+
+def checked_integer(name: str, value: object) -> int:
+    """The integer that is given; a TypeError names what was given instead, be it True or False."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{named(name)} must be an integer, not {value!r}")
+    return int(value)
+
+
+def _check_type(name: str, value: object, kind: str) -> None:
     if kind == "bool" and not isinstance(value, bool):
         raise TypeError(f"{named(name)} must be True or False, not {value!r}")
-    if kind == "int" and (isinstance(value, bool) or not isinstance(value, int)):
-        raise TypeError(f"{named(name)} must be an integer, not {value!r}")
     if kind == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise TypeError(f"{named(name)} must be a number, not {value!r}")
     if kind == "str":
@@ -428,9 +447,9 @@ def special_counts(placed: Mapping[int, tuple[str, int]]) -> list[str]:
 
 
 def _check_types(options: TrainOptions) -> None:
+    check_types(options)
     for item in fields(options):
         value = getattr(options, item.name)
-        check_type(item.name, value, str(item.type))
         bits = 64 if item.name in ("input_sentence_size", "seed") else 32
         if item.type == "int" and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             raise TrainingError(f"{named(item.name)} does not fit into {bits} bits: {value}")

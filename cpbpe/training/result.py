@@ -14,6 +14,7 @@ from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.families import Built, Family
+from cpbpe.training.options import checked_integer
 from cpbpe.training.report import Report
 
 
@@ -62,8 +63,7 @@ class TrainingResult:
     def model_bytes_at(self, vocab_size: int) -> bytes:
         """The model file that training with a smaller `vocab_size` would have given, byte for byte."""
         least, most = self._family.least(self._learned), self._family.options.vocab_size
-        if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
-            raise TypeError(f"vocab_size must be an integer, not {vocab_size!r}")
+        vocab_size = checked_integer("vocab_size", vocab_size)
         if not least <= vocab_size <= most:
             raise TrainingError(
                 f"vocab_size is {vocab_size}, and this training gives models of {least} to {most} pieces; "

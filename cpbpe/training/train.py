@@ -158,6 +158,8 @@ def _why_nothing_is_left(counts: WordCounts) -> str:
         return "the corpus contains no text"
     if counts.setup.spec.byte_level:
         return "all texts are empty"
+    if not reading.sentences_left_out:
+        return "the pretokenizer returned nothing for any text"
     reasons = ", ".join(
         f"{skipped.sentences:,} {reason.replace('_', ' ')}"
         for reason, skipped in reading.left_out.items()

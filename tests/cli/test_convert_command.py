@@ -58,6 +58,15 @@ def test_what_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert set(said) == {"path", "files", "exact", "differences", "tried", "verified", "notes"}
 
 
+def test_gguf_is_verified_as_source_and_as_target(folder: Path) -> None:
+    texts = ["the cat", "<|x|> 1234"]
+    byte_level = cpbpe.train(["the cat sat"] * 9, preset="gpt4", vocab_size=263).tokenizer
+    byte_level.with_special_tokens(["<|x|>"]).save("b.json")
+    for source in ("m.model", "b.json"):
+        assert "2 texts, with cpbpe" in str(cpbpe.convert(source, "t.gguf", verify=texts).verified)
+        assert "2 texts, with cpbpe" in str(cpbpe.convert("t.gguf", "t.json", verify=texts).verified)
+
+
 def test_refused_with_a_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "d.model", "new/d.json"]) == 1
     err = capsys.readouterr().err

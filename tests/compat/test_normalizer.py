@@ -28,6 +28,8 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("rules.tsv").write_text(zoo.TSV, encoding="utf-8")
     Path("bad.tsv").write_text("zz\n")
     Path("empty.tsv").write_text("")
+    Path("twice.tsv").write_bytes(b"61\t61\n62\tD800\n61\t62\t# \xff\n62\t63\n")
+    Path("same.tsv").write_text("61\t62\n61\t61\n")
     Path("garbage").write_bytes(b"garbage")
 
 
@@ -57,6 +59,7 @@ USABLE = [
     Call(N, normalizer_spec=spec(name=b"x") + b"\xc2\x3e\x03abc"),
     Call(N, rule_tsv="rules.tsv"),
     Call(N, rule_tsv=b"rules.tsv"),
+    Call(N, rule_tsv="twice.tsv"),
     Call(N, rule_name="nfkc"),
     Call(N, rule_name=b"nmt_nfkc_cf", add_dummy_prefix=False),
     Call(N, rule_name="identity"),
@@ -76,6 +79,9 @@ USABLE = [
 ]
 REFUSED = [
     Call(N),
+    Call(N, rule_tsv="same.tsv"),
+    Call(N, rule_name="NFKC"),
+    Call(N, rule_name="nfkc2"),
     Call(N, model_file="none"),
     Call(N, model_file="."),
     Call(N, model_file="garbage"),

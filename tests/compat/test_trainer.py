@@ -149,6 +149,35 @@ def test_a_pretokenizer(engine: str) -> None:
     )
 
 
+def test_a_pretokenizer_is_asked_about_texts_of_which_nothing_is_left(engine: str) -> None:
+    texts = [*[" ", "\0"] * 100, *TEXTS[:20], "", "x" * 5000, "a\u2585b"]
+    for more in ([], ["x"], ["\u2581", "q"]):
+
+        def cut(text: str, more: list[str] = more) -> list[str]:
+            return [text[:2], text[2:], *more]
+
+        def run(trainer: Any, cut: Callable[[str], list[str]] = cut) -> None:
+            trainer.train(
+                sentence_iterator=iter(texts),
+                model_prefix="my",
+                vocab_size=400,
+                hard_vocab_limit=False,
+                character_coverage=0.98,
+                pretokenizer=cut,
+                allow_inconsistent_pretokenization=True,
+                **BASE,
+            )
+
+        both(run)
+
+
+@pytest.mark.parametrize("first", ["name", "normalization_rule_name"])
+def test_of_two_names_of_rules_the_first_counts(first: str) -> None:
+    names = {first: "identity"}
+    names.update((name, "nfkc") for name in ("name", "normalization_rule_name") if name != first)
+    both(lambda trainer: trainer.train(input="a.txt", model_prefix="my", vocab_size=700, **names, **BASE))
+
+
 @pytest.mark.parametrize("rule", ["nmt_nfkc_cf", "identity"])
 def test_a_normalizer(engine: str, rule: str) -> None:
     normalizer = sentencepiece.SentencePieceNormalizer(rule_name=rule, add_dummy_prefix=False)
@@ -196,6 +225,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"seed_sentencepieces_file": "a.txt"}, "seed_sentencepieces_file is for unigram models"),
     ({"escape_whitespaces": False}, "escape_whitespaces=false"),
     ({"normalization_rule_name": "nfd"}, "there are no normalization rules 'nfd'"),
+    ({"precompiled_charsmap": "x"}, "rules are malformed"),
     ({"no_such_option": 1}, "there is no option 'no_such_option' in sentencepiece 0.2.3"),
     ({"vocab_size": 100000}, "choose a size in this range"),
     ({"vocab_size": 10}, "choose a larger size"),

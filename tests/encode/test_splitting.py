@@ -288,6 +288,8 @@ def test_wrong_arguments(mistral: cpbpe.Tokenizer) -> None:
         mistral.split("Hi", 0)
     with pytest.raises(ValueError, match="overlap is 3, and must be less than max_tokens, which is 3"):
         mistral.split("Hi", 3, overlap=3)
+    with pytest.raises(ValueError, match="less than max_tokens, which is 2 without bos and eos"):
+        mistral.split("Hi", 3, overlap=2, add_bos=True)
     with pytest.raises(ValueError, match="overlap must be at least 0, not -1"):
         mistral.split("Hi", 3, overlap=-1)
     with pytest.raises(TypeError, match="max_tokens must be an integer, not float"):

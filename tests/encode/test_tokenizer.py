@@ -83,6 +83,15 @@ def test_wrong_sources() -> None:
         Tokenizer()  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize("name", ["a.model", "a.json", "a.gguf"])
+def test_save_says_which_bound_options_are_in_no_file(tok: Tokenizer, tmp_path: Path, name: str) -> None:
+    tok.using(add_bos=True).save(tmp_path / name)
+    assert Tokenizer(tmp_path / name).file_options == {"add_bos": True}
+    with pytest.warns(UserWarning, match=r"using\(\) has bound reverse and alpha, and no file asks for that"):
+        tok.using(add_bos=True, reverse=True, alpha=0.1).save(tmp_path / name)
+    assert Tokenizer(tmp_path / name).file_options == {"add_bos": True}
+
+
 def test_save_replaces_at_once(tok: Tokenizer, tmp_path: Path) -> None:
     path = tmp_path / "out.model"
     tok.save(path)

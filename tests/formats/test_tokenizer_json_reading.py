@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import processors
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 import cpbpe
 from cpbpe import PieceType, Tokenizer
@@ -173,6 +174,21 @@ def test_metaspace_and_special_tokens(scheme: str) -> None:
     for text in ("<s>Hi</s> there", "</s>", "a<s> <s>b", " <s> a", "<s>  a", "", " ", "▁", "▁<s>▁a"):
         assert tok.encode(text) == ids_of(other, text), text
     assert json.loads(write(found.spec).data)["pre_tokenizer"] == metaspace(scheme, False)["pre_tokenizer"]
+
+
+def test_an_unknown_token_that_is_special_is_shown_if_all_are(engine: str) -> None:
+    library = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
+    library.pre_tokenizer, library.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=60, special_tokens=["<unk>", "</s>"], show_progress=False)
+    library.train_from_iterator(["the cat sat"] * 9, trainer)
+    tok = Tokenizer.from_spec(read(library.to_str().encode()).spec)
+    for text in ("the q cat", "qq", "the qq</s>cat q", " q q ", ""):
+        ids = library.encode(text).ids
+        for skip in (True, False):
+            expected = library.decode(ids, skip_special_tokens=skip)
+            stream = tok.stream_decoder(skip_special_tokens=skip)
+            assert tok.decode(ids, skip_special_tokens=skip) == expected
+            assert "".join([*map(stream.push, ids), stream.flush()]) == expected
 
 
 def test_a_user_defined_token_between_special_ones() -> None:

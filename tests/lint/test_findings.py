@@ -194,6 +194,8 @@ def test_the_report_is_a_value() -> None:
     assert report.worst == "error"
     assert report.fails("error")
     assert report.fails("note")
+    with pytest.raises(ValueError, match="severity is one of 'note', 'warning', 'error', not 'never'"):
+        report.fails("never")
     assert [finding.severity for finding in report.findings] == sorted(
         (finding.severity for finding in report.findings), key=("error", "warning", "note").index
     )

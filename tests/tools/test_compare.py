@@ -100,6 +100,13 @@ def test_a_model_without_an_unknown_piece() -> None:
     assert (cell.tokens, cell.byte_tokens, cell.unknown_tokens) == (4, 2, 0)
 
 
+def test_bound_options_do_not_count() -> None:
+    tok = tokenizer("llama", "core")
+    bound = tok.using(add_bos=True, add_eos=True)
+    found = cpbpe.compare({"m": tok, "bound": bound}, {"x": ["a b"] * 9}, rounds=0, probe=False)
+    assert found["m", "x"].tokens == found["bound", "x"].tokens == 9 * len(tok.encode("a b"))
+
+
 def test_what_is_not_unicode_is_counted() -> None:
     texts: list[str | bytes] = ["good", b"good", b"bad \xff", "\udfff", "\ufffd"]
     found = cpbpe.compare({"m": tokenizer("llama", "core")}, {"x": texts, "y": "good"}, rounds=0, probe=False)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import given, settings
@@ -96,6 +97,24 @@ def test_with_functions(engine: str) -> None:
     for once in (iter, tuple, lambda chunks: map(str, chunks), lambda chunks: (chunk for chunk in chunks)):
         again = train(TEXTS, vocab_size=700, pretokenizer=lambda text, once=once: once(cut(text)))
         assert again.model_bytes == result.model_bytes
+
+
+def test_numbers_of_numpy() -> None:
+    integer: Any = np.int64  # (types say Python's own, which is what they become)
+    coverage = np.float32(0.99)
+    expected = train(dict.fromkeys(TEXTS, 2), vocab_size=700, character_coverage=float(coverage))
+    counts = dict(zip(TEXTS, np.full(len(TEXTS), 2), strict=True))
+    made = train(counts, vocab_size=integer(700), character_coverage=coverage)
+    assert made.model_bytes == expected.model_bytes
+    assert type(made.options.vocab_size) is int
+    assert made.model_bytes_at(integer(690)) == expected.model_bytes_at(690)
+    byte_level = train(TEXTS, preset="gpt4", vocab_size=integer(300))
+    assert byte_level.model_bytes == train(TEXTS, preset="gpt4", vocab_size=300).model_bytes
+    for wrong in (True, np.True_, 700.0, np.float64(700)):
+        with pytest.raises(TypeError, match="vocab_size must be an integer"):
+            train(TEXTS, vocab_size=wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="vocab_size must be an integer"):
+            made.model_bytes_at(wrong)  # type: ignore[arg-type]
 
 
 def test_files_are_what_sentencepiece_writes(engine: str, tmp_path: Path) -> None:

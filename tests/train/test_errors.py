@@ -404,7 +404,7 @@ def test_bad_parquet_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 RULES: list[tuple[bytes, str]] = [
     (b"61\t62\n\xff\t61\n", r"rule_tsv: a.tsv: line 2: '\ufffd' is no hexadecimal code point$"),
     (b"zz\t61\n", "a.tsv: line 1"),
-    (b"D800\t61\n", "a.tsv: line 1: 'D800' is no character"),
+    (b"D800\t61\n", "a.tsv: line 1: 'D800\\\\t61' has a surrogate"),
     (b"100000000\t61\n", "a.tsv: line 1: '100000000' is no character"),
     (b"0 61\t61\n", "a.tsv: line 1: .* begins with U\\+0000"),
     (b"\xef\xbb\xbf61\t62\n", "byte order mark, so save it without one"),
@@ -438,6 +438,10 @@ def test_bad_pretokenizers(engine: str) -> None:
         run(lambda text: ["\ud800"], allow_inconsistent_pretokenization=True)
     with pytest.raises(TrainingError, match="the pretokenizer returned a space"):
         run(lambda text: [" "], allow_inconsistent_pretokenization=True)
+    with pytest.raises(TrainingError, match=r"the pretokenizer returned U\+2585 for item 1"):
+        run(lambda text: [text, "\u2585"], allow_inconsistent_pretokenization=True)
+    with pytest.raises(TrainingError, match="the pretokenizer returned nothing for any text"):
+        run(lambda text: [], allow_inconsistent_pretokenization=True)
     with pytest.raises(ZeroDivisionError):
         run(lambda text: 1 // 0)
 

@@ -6,6 +6,7 @@ A `SentencePieceProcessor` normalizes with the same code (`Normalizing`) and the
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import compress
@@ -245,9 +246,10 @@ def _of_file(name: str | bytes) -> Any:
         from cpbpe.text.charsmap_build import charsmap_from_tsv
     data = read_file(name)
     try:
-        charsmap = charsmap_from_tsv(data.decode())
+        charsmap = charsmap_from_tsv(data.decode(errors="replace"))  # (a comment may be in any encoding)
     except ValueError as error:
-        raise RuntimeError(f"{name!r}: {error}") from error
+        kind = ValueError if "changes nothing" in str(error) else RuntimeError
+        raise kind(f"{name!r}: {error}") from error
     path = name if isinstance(name, bytes) else name.encode()
     return model_file.messages().NormalizerSpec(
         name=b"user_defined", precompiled_charsmap=charsmap, normalization_rule_tsv=path
@@ -263,7 +265,8 @@ def _of_name(name: str | bytes) -> Any:
 def charsmap_of_name(name: str) -> bytes:
     """The charsmap of sentencepiece's rules of this name."""
     if name not in RULE_NAMES:
-        raise RuntimeError(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
+        kind = RuntimeError if re.fullmatch("[-_a-z]*", name) else ValueError  # no rules could have this name
+        raise kind(f"there are no normalization rules {name!r}; there are {', '.join(RULE_NAMES)}")
     return rule_charsmap(name)
 
 

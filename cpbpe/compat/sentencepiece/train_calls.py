@@ -49,7 +49,7 @@ def parse_fields(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     )
     for name, text in options.items():
         if name == "normalization_rule_name":
-            normalizer["name"] = text
+            normalizer.setdefault("name", text)  # (of this and `name`, the first one counts)
         elif name == "denormalization_rule_tsv":
             denormalizer = text
         elif name == "minloglevel":
@@ -59,7 +59,7 @@ def parse_fields(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
         elif name in trainer_fields:
             trainer[name] = _parsed(trainer_fields[name], text)
         elif name in normalizer_fields:
-            normalizer[name] = _parsed(normalizer_fields[name], text)
+            normalizer.setdefault(name, _parsed(normalizer_fields[name], text))
         else:
             raise TrainingError(f"there is no option {name!r} in sentencepiece 0.2.3")
     _check(trainer)
@@ -301,7 +301,7 @@ def _settings(
         if not given.get("precompiled_charsmap"):
             try:
                 given["precompiled_charsmap"] = charsmap_of_name(given["name"])
-            except RuntimeError as error:
+            except (RuntimeError, ValueError) as error:
                 raise TrainingError(str(error)) from None
     denormalizer = None
     if denormalizer_tsv:
