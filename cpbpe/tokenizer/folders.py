@@ -14,13 +14,15 @@ import os
 import warnings
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import NamedTuple
 
 from cpbpe.engine.choice import calls_of_ours
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.files import in_folder, read_model_file
-from cpbpe.model.formats.folder_reading import CONFIG, NAMED, FolderSettings, read_settings
+from cpbpe.model.formats.folder_reading import CONFIG, NAMED, FolderSettings, json_head, read_settings
 from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Format, Hints, format_of
 from cpbpe.model.formats.values import Difference, ReadModel
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, Pieces, PieceType
@@ -61,8 +63,16 @@ def read_folder(
     data = read_model_file(main)
     format = format_of(data)
     beside = read_settings(folder, os.path.basename(main))
+    if format is MODEL and beside.tokenizer_class.removesuffix("Fast") in _OTHER_IDS:
+        raise ModelError(
+            f"{main}: {beside.tokenizer_class} of transformers does not give the ids of this model, but "
+            f"higher ones. For these, load a tokenizer.json (transformers writes one if it loads the folder "
+            f"and saves it again). For the model's own, load this file instead of the folder"
+        )
     if format is JSON and beside.fixes_pattern:
         data = _with_fixed_pattern(data)
+    if format is JSON:
+        data = _with_tokens(data, beside)
     notes, conflicts = list(beside.notes), list[str]()
     differences: tuple[Difference, ...] = ()
     if format is MODEL and not hints.name:
@@ -91,9 +101,37 @@ def read_folder(
 # --- What changes the model -----------------------------------------------------------------------
 
 
-_CLASSES = {"Qwen2Tokenizer": ("qwen2", "NFC")}
-"""The classes of transformers whose models may consist of `vocab.json` and `merges.txt` alone, and what these
-files do not say: the name of the pattern, and the Unicode normal form that the class brings texts into."""
+class _Class(NamedTuple):
+    """What a class of transformers does that `vocab.json` and `merges.txt` do not say."""
+
+    bos: str | None = None
+    """The token that is bos, unless a file says something else; "" if there is none."""
+    eos: str | None = None
+    around: bool = False
+    """Whether it puts these two around every text, under their other names, `cls` and `sep`."""
+    pattern: str | None = None
+    """The name of the pattern, if it is not GPT-2's."""
+    form: str | None = None
+    """The Unicode normal form that it brings texts into."""
+
+
+_OF_ROBERTA = ("RobertaTokenizer", "BartTokenizer", "LEDTokenizer", "LongformerTokenizer", "MvpTokenizer")
+_CLASSES = {
+    **dict.fromkeys(("", "PreTrainedTokenizer", "TokenizersBackend"), _Class()),
+    **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), _Class("<|endoftext|>", "<|endoftext|>")),
+    "Qwen2Tokenizer": _Class("", "<|endoftext|>", pattern="qwen2", form="NFC"),
+    **dict.fromkeys(_OF_ROBERTA, _Class("<s>", "</s>", around=True)),
+    "DebertaTokenizer": _Class("[CLS]", "[SEP]", around=True),
+}
+"""The classes whose models may consist of `vocab.json` and `merges.txt` alone."""
+
+
+_OTHER_IDS = {
+    *("NllbTokenizer", "SeamlessM4TTokenizer", "MBartTokenizer", "MBart50Tokenizer", "PLBartTokenizer"),
+    *("XGLMTokenizer", "XLMRobertaTokenizer", "LayoutXLMTokenizer", "MLukeTokenizer", "CamembertTokenizer"),
+    "BartphoTokenizer",
+}
+"""The classes that do not give the ids of their `.model`: in fairseq, special tokens come first."""
 
 
 _FIXED = 100_000
@@ -116,6 +154,52 @@ def _with_fixed_pattern(data: bytes) -> bytes:
     pattern = {"Regex": PATTERNS["tekken"]}
     split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
     FILE.typed(step["pretokenizers"], list, "pre_tokenizer.pretokenizers")[0] = split
+    return json.dumps(content).encode()
+
+
+def _with_tokens(data: bytes, beside: FolderSettings) -> bytes:
+    """A tokenizer.json with the tokens that the files beside it list by id: from now on, it says it all."""
+    with importing:
+        from cpbpe.model.formats.tokenizer_json.added import with_entries
+        from cpbpe.model.formats.tokenizer_json.steps import FILE
+    listed = dict(beside.tokens)
+    beside.tokens.clear()
+    if not listed:
+        return data
+    try:
+        own = json_head(BytesIO(data)).get("added_tokens") or []
+        by_id = {token["id"]: token for token in own if isinstance(token["content"], str)}
+    except (ValueError, TypeError, KeyError):
+        return data  # the reader says what is wrong
+    if not all(type(id) is int for id in by_id) or len(by_id) < len(own):
+        return data
+    special = {*beside.roles.values(), *beside.extra}
+    entries = {
+        id: {"content": token, "special": token in special} if isinstance(token, str) else token
+        for id, token in beside.entries.items()
+    }
+    if not beside.has_decoder:  # then transformers adds the file's own tokens to the list
+        entries |= by_id
+    tokens = with_entries(own, entries)
+    if tokens == own:
+        return data
+    content = FILE.parsed(data, unique=True)
+    vocab = FILE.member(FILE.member(content, "model", dict, ""), "vocab", dict, "model")
+    free = max(len(vocab) - 1, *by_id, -1) + 1
+    has_gaps = free > len({*vocab, *(token["content"] for token in own)})
+    for token in tokens:
+        if token["id"] < 0:
+            token["id"] = vocab.get(token["content"], free)
+            if token["id"] == free and has_gaps:  # then all tokens are in the vocabulary, see `in_gaps`
+                vocab[token["content"]] = free
+            free += token["id"] == free
+    ids = {token["content"]: token["id"] for token in tokens}
+    for id, text in listed.items():
+        if ids.get(text, id) != id:
+            beside.notes.append(
+                f"the files beside it give {text!r} the id {id}, and transformers {ids[text]}"
+            )
+    content["added_tokens"] = tokens
     return json.dumps(content).encode()
 
 
@@ -145,19 +229,55 @@ def _read(
     data: bytes, format: Format, beside: FolderSettings, hints: Hints, allow_differences: bool
 ) -> ReadModel:
     """The model in a file that is no `.model`."""
-    known = _CLASSES.get(beside.tokenizer_class.removesuffix("Fast")) if format is GPT2 else None
+    known = _known(beside, hints) if format is GPT2 else None
     if known is not None and hints.pattern is None:
-        hints = hints._replace(pattern=known[0])
+        hints = hints._replace(pattern=known.pattern)
     read = format.read(data, allow_differences=allow_differences, hints=hints)
     if format is JSON:
-        own = read.spec.carried.options
-        beside.follow_tokenizer_json(own.get("add_bos", False), own.get("add_eos", False))
-    if known is None:
+        asked = read.spec.carried.options
+        _, bos, eos, _ = map(text_of, read.spec.special_pieces)
+        beside.follow_tokenizer_json(
+            bos if asked.get("add_bos") else None, eos if asked.get("add_eos") else None
+        )
+    if known is None or known.form is None:
         return read
     for text in beside.tokens.values():  # the class normalizes a text before it does anything else
         beside.flags[text] = (*beside.flags.get(text, ()), "normalized")
-    rules = replace(read.spec.normalizer, unicode_form=known[1])
+    rules = replace(read.spec.normalizer, unicode_form=known.form)
     return replace(read, spec=replace(read.spec, normalizer=rules))
+
+
+def _known(beside: FolderSettings, hints: Hints) -> _Class | None:
+    """The class of a folder with two files, whose bos and eos become known. None if it is not among
+    `_CLASSES`, and a user says the pattern.
+    """
+    name = beside.tokenizer_class.removesuffix("Fast")
+    known = _CLASSES.get(name)
+    if known is None:
+        if hints.pattern is not None:
+            return None
+        with importing:
+            from cpbpe.spelling import named
+        raise ModelError(
+            f"the folder is for the class {name} of transformers, which may do more with vocab.json and "
+            f"merges.txt than GPT-2's does (other cuts, a normal form, tokens around texts). Load the folder "
+            f"with transformers and save it again, which writes a tokenizer.json. Or give "
+            f"{named('pattern')}, to read the files as byte-level BPE with this pattern and nothing more"
+        )
+    if known.pattern and beside.prefix_space:
+        raise ModelError(
+            f"add_prefix_space in {CONFIG} makes {name} put a space in front of each part of a text that its "
+            f"pattern cuts, and byte-level models have one only in front of a text; remove it there"
+        )
+    for end, text, other in (("bos", known.bos, "cls"), ("eos", known.eos, "sep")):
+        if text is not None:
+            beside.roles.setdefault(end, text)
+            if known.around:
+                beside.around[end] = beside.roles.get(other) or text
+                beside.options[f"add_{end}"] = True
+            elif not beside.roles[end]:
+                beside.options.pop(f"add_{end}", None)
+    return known
 
 
 def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes: list[str]) -> ModelSpec:
@@ -356,16 +476,16 @@ class _Joining:
         without = {role for role, id in zip(_PLACES, ids, strict=True) if id is not None}
         roles = {role: text for role, text in roles.items() if text or role in without}
         options = {**own.options, **beside.options}
-        for end in ("bos", "eos"):
-            text = beside.roles.get(end)
-            if options.get(f"add_{end}") and (
-                ids[_PLACES[end]] is None
-                or (text and text != _name(self._engine, special, ids[_PLACES[end]]))
-            ):
+        for end, place in (("bos", "in front"), ("eos", "at the end")):
+            name = _name(self._engine, special, ids[_PLACES[end]])
+            wanted = beside.around.get(end) or beside.roles.get(end) or name
+            if options.get(f"add_{end}") and (name is None or name != wanted):
                 del options[f"add_{end}"]
+                is_role = name is not None and end in beside.around
+                is_other = f"{end} is {name!r}" if is_role else "that is no CONTROL piece"
                 self._conflict(
-                    f"transformers puts {text or end!r} around texts, which is no CONTROL piece; "
-                    f"add_{end} cannot do that, encode_parts can"
+                    f"transformers puts {wanted or end!r} {place} of texts, and {is_other}; add_{end} cannot "
+                    f"do that, encode_parts can"
                 )
         options = {
             name: value for name, value in options.items() if value != ENCODE_DEFAULTS.get(name, False)

@@ -16,7 +16,7 @@ import pytest
 from transformers import AutoTokenizer
 
 import cpbpe
-from cpbpe import Tokenizer
+from cpbpe import ConversionError, Tokenizer
 from tests.support import budget, zoo
 
 TOKENS = ["<pad>", "[PAD]", "<|im_end|>", "</s>", "<s>", "<unk>", "<mask>", "<a>", "<b>", "<c>"]
@@ -90,3 +90,67 @@ def test_tokens_and_their_parts_are_those_of_transformers(tmp_path: Path, model:
             assert getattr(theirs, f"{role}_token") == text, (seed, role)
         if "pad" not in ours.token_roles:
             assert ours.pad_id == theirs.pad_token_id
+
+
+# --- Tokens that are listed by id, beside a tokenizer.json ----------------------------------------
+
+FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
+NEW = ["<|im_end|>", "<a>", "<mask>", "<x>", "ab", "</s>"]
+
+
+@pytest.fixture(scope="module", params=["characters", "bytes"])
+def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds nothing but a tokenizer.json, with some added tokens."""
+    file = tmp_path_factory.mktemp("alone") / "tokenizer.json"
+    if request.param == "characters":
+        model = Tokenizer.from_bytes(zoo.model("llama")).using(add_bos=True)
+        added = {"<|im_end|>": 700, "<a>": 705}
+    else:
+        texts = ["the cat sat on the mat", "ab aba abab", "日本"] * 4
+        tokens: dict[str, Any] = {"special_tokens": ["<s>", "</s>", "<mask>"], "eos_piece": "</s>"}
+        model = cpbpe.train(texts, preset="gpt4", pattern="gpt2", vocab_size=280, **tokens).tokenizer
+        added = {"<|im_end|>": len(model), "<a>": len(model) + 1}
+    model.with_special_tokens(added).save(file)
+    return file.parent
+
+
+def test_a_list_by_id_is_followed_as_transformers_does(tmp_path: Path, alone: Path) -> None:
+    """Texts and flags count, and not the ids; tokens are never renamed."""
+    compared = 0
+    for seed in range(budget.SEED, budget.SEED + budget.examples(40)):
+        chance = random.Random(seed)
+        folder = tmp_path / str(seed)
+        copytree(alone, folder)
+        given = json.loads((folder / "tokenizer.json").read_bytes())
+        normalizes = given["normalizer"] is not None  # where versions 4 and 5 do not agree about `normalized`
+        ids = [chance.choice([1, 2, 280, 700, 701, 705, 999]) for _ in range(chance.randint(1, 4))]
+        decoder = {
+            str(id): {
+                "content": text,
+                **{flag: chance.random() < 0.4 for flag in FLAGS},
+                **({"normalized": False} if normalizes else {}),
+            }
+            for id, text in zip(ids, chance.sample(NEW, len(ids)), strict=True)
+        }
+        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>"}
+        if normalizes or chance.random() < 0.7:
+            config["added_tokens_decoder"] = decoder
+        else:  # as in older folders
+            old = {token["content"]: int(id) for id, token in decoder.items()}
+            (folder / "added_tokens.json").write_text(json.dumps(old))
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        theirs = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        try:
+            ours = cpbpe.load(folder)
+        except ConversionError:  # the list makes a token of a piece that merges use
+            assert {*given["model"]["vocab"]} & {token["content"] for token in decoder.values()}, seed
+            continue
+        compared += 1
+        assert {*ours.vocab.added_tokens} <= theirs.get_vocab().keys(), seed
+        for _ in range(8):
+            text = "".join(chance.choices([*NEW, " ", "a", "b", "the"], k=6))
+            expected = theirs.encode(text, add_special_tokens=False)
+            assert ours.encode(text, allowed_special="all") == expected, (seed, text)
+            shown = theirs.decode(expected, skip_special_tokens=True)
+            assert ours.decode(expected, skip_special_tokens=True) == shown, (seed, text)
+    assert compared

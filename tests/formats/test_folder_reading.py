@@ -3,7 +3,10 @@
 import io
 import json
 import os
+import shutil
+import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from transformers import AutoTokenizer
 
 import cpbpe
 from cpbpe import ModelError, Tokenizer
+from cpbpe.model.formats import gpt2
 from cpbpe.model.formats.folder_reading import json_head
 from tests.support import json_files, zoo
 
@@ -132,7 +136,10 @@ def test_pieces_that_are_bos_eos_and_pad(tmp_path: Path, model: Tokenizer) -> No
     assert tok.file_options == {"add_eos": True}
     assert Tokenizer.from_bytes(tok.to_bytes()).pad_id == 2
     made(tmp_path, {"eos_token": "<|end|>", "add_eos_token": True})
-    with pytest.warns(UserWarning, match="puts '<|end|>' around texts".replace("|", r"\|")):
+    with pytest.warns(
+        UserWarning,
+        match="puts '<|end|>' at the end of texts, and that is no CONTROL piece".replace("|", r"\|"),
+    ):
         tok = cpbpe.load(tmp_path)  # an added token cannot be eos
     assert tok.token_roles == {"eos": "<|end|>"}
     assert tok.eos_id == 2
@@ -317,6 +324,150 @@ def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
     assert notes(tmp_path) == ""
 
 
+# --- What transformers puts around texts ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+@pytest.mark.parametrize("eos", ["</s>", "<|im_end|>", "<s>", None])
+@pytest.mark.parametrize("bos", ["<s>", "</s>"])
+def test_the_tokens_around_texts_are_those_of_the_tokenizer_json(
+    tmp_path: Path, bos: str, eos: str | None, with_model: bool, model: Tokenizer
+) -> None:
+    """Chat models have another eos. What cannot be done is left out, and a warning says which token it is."""
+    given = model.with_special_tokens(["<|im_end|>"]).using(add_bos=True, add_eos=True)
+    given.save(tmp_path / "tokenizer.json")
+    if with_model:
+        given.save(tmp_path / "tokenizer.model")
+    roles = {"bos_token": bos, "eos_token": eos, "unk_token": "<unk>"}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **roles}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True).encode("Hi")
+    assert theirs == [1, *model.encode("Hi"), 2]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tok = cpbpe.load(tmp_path)
+    said = "".join(str(warning.message) for warning in seen)
+    for end, place, id in (("bos", "in front", 1), ("eos", "at the end", 2)):
+        if f"add_{end}" in tok.file_options:
+            assert getattr(tok, f"{end}_id") == id
+        else:
+            name, other = (model.id_to_piece(at) for at in (id, 3 - id))
+            assert f"puts {name!r} {place} of texts, and {end} is {other!r}; add_{end} cannot" in said
+            theirs.remove(id)
+    assert tok.encode("Hi", **tok.file_options) == theirs
+    assert ("add_bos" in tok.file_options, "add_eos" in tok.file_options) == (bos == "<s>", eos != "<s>")
+    # Nothing else is put there after a conversion.
+    done = cpbpe.convert(tmp_path, f"{tmp_path}/new/")
+    assert all(part in "; ".join(done.notes) for part in said.partition(": ")[2].split("; ")[:-1])
+    assert AutoTokenizer.from_pretrained(tmp_path / "new", local_files_only=True).encode("Hi") == theirs
+
+
+def test_another_template_for_two_texts_is_said(tmp_path: Path, model: Tokenizer) -> None:
+    model.using(add_bos=True, add_eos=True).save(tmp_path / "tokenizer.json")
+    content = json.loads((tmp_path / "tokenizer.json").read_bytes())
+    assert "two texts" not in notes(tmp_path)
+    pair = content["post_processor"]["pair"]
+    pair[3] = pair[2]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    said = (
+        "makes <s> A </s> </s> B </s> of two texts A and B, and cpbpe writes one that makes <s> A </s> <s> B"
+    )
+    assert said in notes(tmp_path)
+    model.save(tmp_path / "tokenizer.model")
+    assert said in notes(tmp_path)
+
+
+# --- Models of two files --------------------------------------------------------------------------
+
+SPECIAL = ["<s>", "</s>", "<mask>", "<pad>", "<unk>", "[CLS]", "[SEP]", "<|endoftext|>"]
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder with vocab.json and merges.txt for each pattern."""
+    texts, folder = (
+        ["the cat sat on the mat", "ab aba don't 123", "é日本"] * 4,
+        tmp_path_factory.mktemp("halves"),
+    )
+    for pattern in ("gpt2", "qwen2"):
+        options: Json = {"special_tokens": SPECIAL, "eos_piece": "</s>", "pattern": pattern}
+        tok = cpbpe.train(texts, preset="gpt4", vocab_size=285, **options).tokenizer
+        files = gpt2.files(str(folder / pattern), gpt2.write(tok.spec, allow_differences=True).data)
+        (folder / pattern).mkdir()
+        for path, data in files.items():
+            Path(path).write_bytes(data)
+    return {pattern: folder / pattern for pattern in ("gpt2", "qwen2")}
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"add_bos_token": True}, {"add_prefix_space": True}, {"bos_token": "</s>"}]
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("GPT2Tokenizer", "GPT2TokenizerFast", "Qwen2Tokenizer", "RobertaTokenizer", "BartTokenizer"),
+        *("LEDTokenizerFast", "LongformerTokenizer", "MvpTokenizer", "DebertaTokenizer"),
+    ],
+)
+def test_classes_of_two_files(tmp_path: Path, halves: dict[str, Path], name: str, said: Json) -> None:
+    folder = shutil.copytree(halves["qwen2" if name.startswith("Qwen2") else "gpt2"], tmp_path / "a")
+    mask = {"__type": "AddedToken", **token("<mask>", lstrip=True)}
+    named = {} if name.startswith(("GPT2", "Qwen")) else {"mask_token": mask}
+    config = {"tokenizer_class": name, "additional_special_tokens": SPECIAL, **named, **said}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    if name.startswith("Qwen2") and "add_prefix_space" in said:
+        with pytest.raises(ModelError, match="makes Qwen2Tokenizer put a space in front of each part"):
+            cpbpe.load(folder)
+        return
+    theirs = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tok = cpbpe.load(folder)
+    for text in ("the cat", " the cat don't", "ab</s>b<mask> e\u0301", "12345 日本"):
+        expected = theirs.encode(text)
+        found = tok.encode(text, allowed_special="all", **tok.file_options)
+        if seen:  # bos is not the token around texts, and a warning says so
+            assert "in front of texts, and bos is '</s>'; add_bos cannot" in str(seen[0].message)
+            expected = expected[1:]
+        assert found == expected, text
+    assert bool(seen) == (bool(named) and "bos_token" in said)
+    assert tok.eos_id == theirs.eos_token_id
+
+
+@pytest.mark.parametrize(
+    "name", ["GPTNeoXTokenizer", "CohereTokenizerFast", "WhisperTokenizer", "MyTokenizer"]
+)
+def test_other_classes_of_two_files_are_refused(tmp_path: Path, halves: dict[str, Path], name: str) -> None:
+    folder = shutil.copytree(halves["gpt2"], tmp_path / "a")
+    plain = cpbpe.load(folder)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    with pytest.raises(ModelError, match=f"for the class {name.removesuffix('Fast')} of .* Or give pattern"):
+        cpbpe.load(folder)
+    assert cpbpe.load(folder, pattern="gpt2").encode("the cat") == plain.encode("the cat")
+
+
+# --- Classes of transformers that do something else -----------------------------------------------
+
+
+def test_code_llama_has_no_prefix_after_special_tokens(tmp_path: Path) -> None:
+    made(tmp_path, {"tokenizer_class": "CodeLlamaTokenizer"})
+    tok = cpbpe.load(tmp_path)
+    assert tok.file_options == {"prefix_after_special": False}
+    theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True, use_fast=False)
+    options: Json = {"add_bos": True, "allowed_special": "all", **tok.file_options}
+    for text in ("a</s>b", "a</s> b"):
+        assert tok.encode(text, **options) == theirs.encode(text)
+
+
+@pytest.mark.parametrize("name", ["NllbTokenizer", "MBart50TokenizerFast", "CamembertTokenizer"])
+def test_classes_with_other_ids_than_their_model(tmp_path: Path, name: str, model: Tokenizer) -> None:
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(zoo.model("llama"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    with pytest.raises(ModelError, match=f"{name} of transformers does not give the ids of this model"):
+        cpbpe.load(tmp_path)
+    assert cpbpe.load(tmp_path / "sentencepiece.bpe.model") == model
+
+
 # --- What is wrong --------------------------------------------------------------------------------
 
 
@@ -385,6 +536,15 @@ def test_broken_files_are_named(tmp_path: Path, name: str, content: bytes, messa
         cpbpe.load(tmp_path)
     where = str(tmp_path) if "cannot have the id" in message else os.path.join(str(tmp_path), name)
     assert str(caught.value).startswith(where)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are not bytes elsewhere")
+def test_a_template_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    made(tmp_path)
+    (tmp_path / "additional_chat_templates").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path / "additional_chat_templates") + b"/\xff.jinja")).touch()
+    with pytest.raises(ModelError, match=r"the name '\\udcff.jinja' holds half of a surrogate pair"):
+        cpbpe.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,18 @@ class FolderSettings:
 
     tokens: dict[int, str] = field(default_factory=dict)
     """Tokens by their ids: added ones, and pieces that the files call special."""
+    entries: dict[int, Json | str] = field(default_factory=dict)
+    """The same tokens, as the files describe them."""
+    has_decoder: bool = False
+    """Whether these come from `added_tokens_decoder`, and not from older files."""
     roles: dict[str, str] = field(default_factory=dict)
     """The token for each role; "" if the files say that none has it (see `Carried.roles`)."""
     extra: dict[str, None] = field(default_factory=dict)
     """Other special tokens, which may have no ids yet."""
     options: dict[str, bool] = field(default_factory=dict)
     """The encoding options that the files ask for, even if these are the defaults."""
+    around: dict[str, str] = field(default_factory=dict)
+    """The tokens that transformers puts around texts, by role, whichever tokens these roles have."""
     prefix_space: bool | None = None
     """Whether the model has a dummy prefix; None if the files do not say it."""
     chat_templates: dict[str, str] = field(default_factory=dict)
@@ -99,15 +105,18 @@ class FolderSettings:
     notes: list[str] = field(default_factory=list)
     """What cannot be kept."""
 
-    def follow_tokenizer_json(self, add_bos: bool, add_eos: bool) -> None:
-        """Whether texts get bos and eos is what tokenizer.json says, and not what these files say."""
-        for option, wanted in (("add_bos", add_bos), ("add_eos", add_eos)):
+    def follow_tokenizer_json(self, first: str | None, last: str | None) -> None:
+        """Which tokens texts begin and end with is what tokenizer.json says, and not what these files say."""
+        for end, token in (("bos", first), ("eos", last)):
+            option, wanted = f"add_{end}", token is not None
             if self.options.get(option, wanted) != wanted:
                 self.notes.append(
                     f"{CONFIG} says {option}_token={self.options[option]}, and {TOKENIZER}, which "
                     f"transformers 5 follows, {'adds' if wanted else 'does not add'} it"
                 )
             self.options[option] = wanted
+            if token is not None:
+                self.around[end] = token
 
 
 def read_settings(folder: str, main: str) -> FolderSettings:
@@ -127,7 +136,8 @@ def read_settings(folder: str, main: str) -> FolderSettings:
             file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
         _add(settings, int(key), token, f"added_tokens_decoder[{key!r}]", file)
     _read_named(settings, config, file)
-    if "added_tokens_decoder" not in config:
+    settings.has_decoder = "added_tokens_decoder" in config
+    if not settings.has_decoder:
         _read_named(settings, _object(folder, TOKENS), _file(folder, TOKENS))
         old = _file(folder, ADDED)
         for text, id in _object(folder, ADDED).items():
@@ -135,7 +145,7 @@ def read_settings(folder: str, main: str) -> FolderSettings:
                 old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
             _add(settings, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
-    _read_switches(settings, folder, config, file)
+    _read_switches(settings, folder, main, config, file)
     if main != TOKENIZER:
         _read_tokenizer_json(settings, folder)
     # 3. Everything else.
@@ -192,6 +202,7 @@ def _add(settings: FolderSettings, id: int, token: Any, what: str, file: JsonFil
         settings.notes.append(f"the id {id} is {settings.tokens[id]!r} in one file, and {text!r} in another")
         return
     settings.tokens[id] = text
+    settings.entries[id] = token
     if isinstance(token, dict):
         settings.flags[text] = _flags(token, file)
 
@@ -224,14 +235,15 @@ def _content(token: Any, what: str, file: JsonFile) -> str:
 # --- Options --------------------------------------------------------------------------------------
 
 
-def _read_switches(settings: FolderSettings, folder: str, config: Json, file: JsonFile) -> None:
+def _read_switches(settings: FolderSettings, folder: str, main: str, config: Json, file: JsonFile) -> None:
     for key in _SWITCHES:
         if not isinstance(config.get(key), (bool, type(None))):
             file.wrong(f"{key} must be true, false or null, not {file.shown(config[key])}")
     for end in ("bos", "eos"):
         if (wanted := config.get(f"add_{end}_token")) is not None:
             settings.options[f"add_{end}"] = wanted
-    if config.get("legacy") is False:
+    is_code_llama = config.get("tokenizer_class") == "CodeLlamaTokenizer"
+    if config.get("legacy") is False or (is_code_llama and main != TOKENIZER):  # (it has no such option)
         settings.options["prefix_after_special"] = False
     settings.is_legacy_lost = is_legacy_lost(config)
     settings.prefix_space = config.get("add_prefix_space")
@@ -282,9 +294,10 @@ def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
         ids[token["content"]] = id
     processor = head.get("post_processor")
     with importing:
-        from cpbpe.model.formats.tokenizer_json.added import ends_of
+        from cpbpe.model.formats.tokenizer_json.added import ends_of, pair_notes
     try:
         ends = ends_of(processor, ids) if isinstance(processor, (dict, type(None))) else None
+        settings.notes += [] if ends is None else pair_notes(processor, ends)
     except ModelError as error:
         file.wrong(str(error).partition(": ")[2])
     if ends is None:
@@ -292,8 +305,8 @@ def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
             f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
         )
         return
-    first, last = ends
-    settings.follow_tokenizer_json(first is not None, last is not None)
+    first, last = (end and end.removeprefix("\0") for end in ends)
+    settings.follow_tokenizer_json(first, last)
 
 
 # --- Chat templates -------------------------------------------------------------------------------
@@ -304,6 +317,7 @@ def _read_templates(settings: FolderSettings, folder: str, config: Json) -> None
     others = os.path.join(folder, TEMPLATES)
     for name in sorted(os.listdir(others)) if os.path.isdir(others) else ():
         if name.endswith(".jinja"):
+            JsonFile(others).valid(name, f"the name {name!a}")
             paths[name.removesuffix(".jinja")] = os.path.join(others, name)
     for title, path in paths.items():
         if title != "default" or os.path.isfile(path):

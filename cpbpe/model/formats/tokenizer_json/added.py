@@ -33,7 +33,7 @@ from cpbpe.text.finder import may_overlap
 if TYPE_CHECKING:
     from cpbpe.model.formats.tokenizer_json.merging import Names
 
-_FLAGS = ("single_word", "lstrip", "rstrip")
+FLAGS = ("single_word", "lstrip", "rstrip")
 BOS = (b"<s>", b"<bos>", b"<|begin_of_text|>", "<｜begin▁of▁sentence｜>".encode())
 EOS = (b"</s>", b"<eos>", b"<|end_of_text|>", b"<|endoftext|>", "<｜end▁of▁sentence｜>".encode())
 PAD = (b"<pad>", b"<PAD>", b"[PAD]")
@@ -67,7 +67,7 @@ def added_token(name: str, id: int, flags: Collection[str] = ()) -> Json:
     return {
         "id": id,
         "content": name,
-        **{flag: flag in flags for flag in _FLAGS},
+        **{flag: flag in flags for flag in FLAGS},
         "normalized": "late" in flags or "normalized" in flags,
         "special": PLAIN not in flags,
     }
@@ -79,7 +79,7 @@ def flags_of(token: Json, normalizes: bool | None, where: str = "") -> tuple[str
     `normalizes` says whether the normalizer of the file does anything. It is None if no token is ever looked
     for in normalized text, as in the classes of transformers that are written in Python.
     """
-    flags = {flag for flag in _FLAGS if member(token, flag, bool, where, False)}
+    flags = {flag for flag in FLAGS if member(token, flag, bool, where, False)}
     if not member(token, "special", bool, where, False):
         flags.add(PLAIN)
     if normalizes is not None and member(token, "normalized", bool, where, False):
@@ -247,6 +247,32 @@ def ends_of(post_processor: Any, ids: Mapping[str, int]) -> tuple[str | None, st
     return ends[0][0] if ends[0] else None, ends[1][0] if ends[1] else None
 
 
+def pair_notes(post_processor: Any, ends: tuple[str | None, str | None]) -> list[str]:
+    """Return a note if a post-processor joins two texts otherwise than a file that is written here does."""
+    front, back = ([] if end is None else [end] for end in ends)
+    usual = [*front, "A", *back, *front, "B", *back]
+    for step in steps_of(post_processor, "processors", "post_processor"):
+        pair = usual
+        if step["type"] == "RobertaProcessing":
+            pair = [*front, "A", *back, *back, "B", *back]
+        elif step["type"] == "BertProcessing":
+            pair = [*front, "A", *back, "B", *back]
+        elif step["type"] == "TemplateProcessing" and isinstance(step.get("pair"), list):
+            pair = [_named(part) for part in step["pair"]]
+        if pair != usual:
+            return [
+                f"its post-processor makes {' '.join(pair)} of two texts A and B, and cpbpe writes one that "
+                f"makes {' '.join(usual)} of them"
+            ]
+    return []
+
+
+def _named(part: Any) -> str:
+    """Return the token or the sequence that a part of a template stands for."""
+    inner = [*part.values(), None][0] if isinstance(part, dict) else None
+    return str(inner.get("id")) if isinstance(inner, dict) else shown(part)
+
+
 def listed(given: Any, vocab: Mapping[str, int]) -> Collection[tuple[str, Json, str, int]]:
     """Return the added tokens of a file: its place, for errors, the token, its text and its id.
 
@@ -271,6 +297,24 @@ def listed(given: Any, vocab: Mapping[str, int]) -> Collection[tuple[str, Json, 
                 wrong(f"its added token {shown(text)} is listed twice, and {flag} only once")
         found[text] = where, token, text, id
     return found.values()
+
+
+def with_entries(own: list[Json], entries: Mapping[int, Json]) -> list[Json]:
+    """Return added tokens as transformers changes them for those that a tokenizer_config.json lists by id.
+
+    It looks them up by their texts, whatever their ids. If a file has such a token, that token gets the flags
+    of the list; it stays special, if it was. The other tokens of the list come after all others, here with
+    -1 for their id.
+    """
+    merged = {token["content"]: token for token in own}
+    for _, entry in sorted(entries.items()):
+        special = bool(entry.get("special"))
+        usual = {"id": -1, "content": "", **dict.fromkeys(FLAGS, False), "normalized": not special}
+        token = {**usual, **{key: entry[key] for key in usual if entry.get(key) is not None}}
+        old = merged.get(entry["content"], {"id": -1})
+        was_special = bool(old.get("special"))
+        merged[entry["content"]] = {**token, "special": special or was_special, "id": old["id"]}
+    return [*merged.values()]
 
 
 # --- Added tokens of models of characters ---------------------------------------------------------

@@ -23,6 +23,7 @@ from cpbpe.model.formats.tokenizer_json.added import (
     flags_of,
     listed,
     lost_roles,
+    pair_notes,
     special_pieces,
 )
 from cpbpe.model.formats.tokenizer_json.merging import read_lengths
@@ -108,7 +109,7 @@ def read_byte_level(
     differences = [*tokens.differences, *of_lengths]
     differences += dropout_difference(model)
     refuse(differences, allow_differences, "no model of cpbpe is exactly this tokenizer.json", TO_READ)
-    notes = [*tokens.notes, *notes_of_lengths]
+    notes = [*tokens.notes, *notes_of_lengths, *pair_notes(content.get("post_processor"), ends)]
     if decoders != ["ByteLevel"]:
         notes.append(f"decoding differs: its decoder is {', '.join(decoders) or 'none'}")
     return ReadModel(spec, tuple(differences), tuple(notes))

@@ -6,7 +6,7 @@ from typing import Any
 
 from cpbpe.model import validity
 from cpbpe.model.formats.json_file import Json
-from cpbpe.model.formats.tokenizer_json.added import ends_around, read_added, special_pieces
+from cpbpe.model.formats.tokenizer_json.added import ends_around, pair_notes, read_added, special_pieces
 from cpbpe.model.formats.tokenizer_json.byte_level import dropout_difference, is_byte_level, read_byte_level
 from cpbpe.model.formats.tokenizer_json.merging import (
     Comparison,
@@ -117,7 +117,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     if steps.user_defined is not None and isolating(Names(spec)) != steps.isolating:
         differences.append(Difference("its pre-tokenizer splits at other places than user-defined pieces"))
     refuse(differences, allow_differences, "no SentencePiece model is exactly this tokenizer.json", TO_READ)
-    notes = [*steps.notes, *added.notes, *notes_of_lengths]
+    of_pairs = pair_notes(content.get("post_processor"), ends)
+    notes = [*steps.notes, *added.notes, *notes_of_lengths, *of_pairs]
     if note := decoder_note(content, Names(spec)):
         notes.append(note)
     return ReadModel(spec, tuple(differences), tuple(notes))
