@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from cpbpe.errors import missing
 
 try:
+    import transformers
     from transformers import AddedToken, BatchEncoding, PreTrainedTokenizer
 except ImportError as error:
     raise missing(
@@ -23,10 +24,17 @@ except ImportError as error:
     ) from error
 
 from cpbpe.checks import check_ids, threads_for
+from cpbpe.compat.tokenizers.decoders import Step, steps_of_decoder
+from cpbpe.compat.tokenizers.encoding import Encoding, Source, Truncation, run
+from cpbpe.compat.tokenizers.files import read_config
+from cpbpe.compat.tokenizers.processors import Layout, layouts_of
 from cpbpe.engine.protocol import Engine
+from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.model.formats.folder_reading import is_legacy_lost
-from cpbpe.model.formats.tokenizer_json.steps import by_metaspace
+from cpbpe.model.formats.tokenizer_json.merging import Names
+from cpbpe.model.formats.tokenizer_json.reading import decoder_note
+from cpbpe.model.formats.tokenizer_json.steps import by_metaspace, steps_of
 from cpbpe.model.spec import PLAIN, PieceType
 from cpbpe.model.writing import write_all
 from cpbpe.text.utf8 import text_of, to_letters
@@ -42,7 +50,10 @@ _BATCHES_APART = hasattr(PreTrainedTokenizer, "_batch_encode_plus")
 _ENDS_OPTIONS = ("add_bos_token", "add_eos_token")
 """The options that decide which tokens go around a text."""
 
-_OF_ADDED_TOKENS = ("_ends", "_finders", "_shown", "_renamed")
+_OF_CLASSES = ("padding_side", "truncation_side", "model_input_names")
+"""What a class of transformers says about rows of ids, if a folder does not."""
+
+_OF_ADDED_TOKENS = ("_layouts", "_finders", "_shown", "_renamed")
 """What is made of the added tokens when it is first needed, and again after they have changed."""
 
 _MORE = ("return_overflowing_tokens", "return_special_tokens_mask", "return_length")
@@ -51,8 +62,13 @@ _MORE = ("return_overflowing_tokens", "return_special_tokens_mask", "return_leng
 _SPANS = "cpbpe_spans"
 """The option by which `apply_chat_template` asks for the spans of tokens."""
 
-_CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
+_RENUMBERS = "cpbpe_renumbers"
+"""The option that says that a tokenizer.json has the ids of tokens, and not `added_tokens_decoder`."""
 
+_DEFAULTS = "cpbpe_defaults"
+"""The option that has options which count if neither the caller nor a file of the folder has them."""
+
+_CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
 T = TypeVar("T")
 
@@ -97,7 +113,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     - `tokenizer_file`: the path of a `tokenizer.json`, which is read if there is no `vocab_file`.
     - `unk_token`, `bos_token`, `eos_token`, `pad_token`: by default the pieces that the model names.
     - `add_bos_token`, `add_eos_token`: whether encoding puts them around a text. By default it adds bos, if
-      the model has one; for a tokenizer.json, as that file says.
+      the model has one. A tokenizer.json says itself what is around one text, or two, until either is given.
     - `legacy`: whether text after a special token gets a dummy prefix, like the beginning of a text. None
       means as a tokenizer.json says, and for other files yes.
     - `add_prefix_space`: whether there are dummy prefixes at all; None means as the model says.
@@ -125,10 +141,16 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         # 1. What a tokenizer.json says. (A model says nothing about these.)
         self._json: bytes | None = None
         """The tokenizer.json that this was made of. Then the rules are those of fast tokenizers."""
+        self._json_decoder: Any = None
+        around: tuple[Layout, Layout] | None = None
         if vocab_file is None and tokenizer_file is not None:
             vocab_file = Tokenizer(tokenizer_file)
             self._json = Path(tokenizer_file).read_bytes()
-            padding = json.loads(self._json).get("padding")
+            content = json.loads(self._json)
+            self._json_decoder = content.get("decoder")
+            if add_bos_token is None and add_eos_token is None:
+                around = layouts_of(content.get("post_processor"))
+            padding = content.get("padding")
             if isinstance(padding, dict):
                 kwargs.setdefault("pad_token", padding.get("pad_token"))
                 kwargs.setdefault("pad_token_type_id", padding.get("pad_type_id", 0))
@@ -140,6 +162,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 add_eos_token = said.get("add_eos", False)
             if legacy is None:
                 legacy = said.get("prefix_after_special", True)
+        kwargs = {**kwargs.pop(_DEFAULTS, {}), **kwargs}
         # 2. What is refused.
         if vocab_file is None:
             raise ValueError(
@@ -174,7 +197,10 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         # (As in transformers: a tokenizer.json lists its CONTROL pieces as added tokens, a model does not.)
         ids = {**(special.ids if self._json else special.added), **special.plain}
         added = {id: _added_token(text, special.flags.get(text, ())) for text, id in ids.items()}
-        kwargs["added_tokens_decoder"] = {**added, **kwargs.get("added_tokens_decoder", {})}
+        given = kwargs.get("added_tokens_decoder", {})
+        if kwargs.pop(_RENUMBERS, False):
+            given = self._renumbered(given, dict(ids))
+        given = kwargs["added_tokens_decoder"] = {**added, **given}
         super().__init__(
             add_bos_token=self.add_bos_token,
             add_eos_token=self.add_eos_token,
@@ -183,7 +209,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             **kwargs,
         )
         # (Given as `added_tokens_decoder` alone, they would not be among `all_special_tokens`.)
-        self._add_tokens([token for token in added.values() if token.special], special_tokens=True)
+        self._add_tokens([given[id] for id, token in added.items() if token.special], special_tokens=True)
+        self._around = around
+        """What a tokenizer.json puts around texts; None if `add_bos_token` and `add_eos_token` decide it."""
 
     # --- The vocabulary ---------------------------------------------------------------------------
 
@@ -217,6 +245,16 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         super()._add_tokens(tokens, special_tokens=special_tokens)
         return len(unknown)
 
+    def _renumbered(self, given: dict[int, AddedToken], known: dict[str, int]) -> dict[int, AddedToken]:
+        """Tokens with the ids that a tokenizer.json has for them; those that it has not follow the others."""
+        free = max([self.vocab_size - 1, *known.values()]) + 1
+        made: dict[int, AddedToken] = {}
+        for _, token in sorted(given.items()):
+            id = known.setdefault(token.content, self._names.ids.get(token.content, free))
+            made[id] = token
+            free = max(free, id + 1)
+        return made
+
     def _update_trie(self, *args: Any, **kwargs: Any) -> None:
         """Called by transformers after tokens were added."""
         super()._update_trie(*args, **kwargs)
@@ -225,7 +263,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        self.__dict__.get("_made", {}).pop("_ends", None)  # it may have been a token or an option of these
+        if name in _ENDS_OPTIONS:
+            self._around = None
+        self.__dict__.get("_made", {}).pop("_layouts", None)  # it may have been a token or an option of these
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
@@ -260,6 +300,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if isinstance(text, (list, tuple)) and not text and not _BATCHES_APART:
             return self._empty_batch(kwargs)
         # (Lists that come here are split into words, or, from version 5 on, batches.)
+        text_pair = None if self._json and text_pair == "" else text_pair  # as in transformers
         depth = 0 if _BATCHES_APART and not kwargs.get("is_split_into_words") else 2
         with_spans = kwargs.pop(_SPANS, False)
         known, text_pair = self._encoded([text, text_pair], depth + 1, kwargs)
@@ -296,6 +337,28 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             )
         self._eventual_warn_about_too_long_sequence(whole, limit, options["verbose"])
         return {self.model_input_names[0]: whole}
+
+    def truncate_sequences(
+        self,
+        ids: list[int],
+        pair_ids: list[int] | None = None,
+        num_tokens_to_remove: int = 0,
+        truncation_strategy: Any = "longest_first",
+        stride: int = 0,
+    ) -> Any:
+        """As in transformers; but for a tokenizer.json, texts are cut as the package tokenizers does it."""
+        strategy = str(getattr(truncation_strategy, "value", truncation_strategy))
+        given = (ids, pair_ids, num_tokens_to_remove, strategy, stride)
+        if not self._json or strategy == "do_not_truncate" or num_tokens_to_remove <= 0:
+            return super().truncate_sequences(*given)
+        texts = [ids] if pair_ids is None else [ids, pair_ids]
+        most = sum(map(len, texts)) - num_tokens_to_remove
+        if most < 0:  # there is not even room for what is around them
+            return ids, pair_ids, []
+        first, *second = Truncation(most, 0, strategy, self.truncation_side).cut(texts)
+        from_both = bool(second) and strategy == "longest_first"
+        cut_off = [] if from_both else super().truncate_sequences(*given)[2]
+        return first, second[0] if second else None, cut_off
 
     def _empty_batch(self, options: dict[str, Any]) -> BatchEncoding:
         """The result for an empty batch, for which transformers itself fails."""
@@ -336,7 +399,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
             offsets = offsets[:kept] if self.truncation_side == "right" else offsets[len(offsets) - kept :]
             padding = [(0, 0)] * (size - kept)
             side = options.get("padding_side") or self.padding_side
-            spans.append(_Spans(padding + offsets if side == "left" else offsets + padding))
+            offsets = padding + offsets if side == "left" else offsets + padding
+            source = Source.of([0] * size, ([""] * size, offsets, [None] * size))
+            spans.append(Encoding([run(source)], {0: (0, size)}))
         return BatchEncoding(batch.data, encoding=spans)
 
     def tokenize(self, text: str, **kwargs: Any) -> Any:
@@ -419,7 +484,11 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if not (shown.keys().isdisjoint(ids) and hidden.keys().isdisjoint(ids)):
             strips = self._json is not None and self.cpbpe.facts.strips_tokens and first is not later
             decoder = SpecialDecoder(first, later, shown, hidden, strips)
-        text = decoder.decode(ids)
+        if self._steps is None:
+            text = decoder.decode(ids)
+        else:
+            known = check_ids(ids, len(self), "decode")
+            text = self._by_steps(self.convert_ids_to_tokens([id for id in known if id not in hidden]))
         if text is None:  # not all of them are int, or in the vocabulary
             text = decoder.decode(check_ids(ids, len(self), "decode"))
         if text is None:
@@ -468,6 +537,8 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
         """The text of pieces and added tokens; anything else is copied as it is."""
+        if self._steps is not None:
+            return self._by_steps(list(tokens))
         engine, later = self._decoders()
         parts: list[str] = []
         segment: list[bytes] = []
@@ -481,6 +552,29 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 segment.append(self._names.piece(token))
         return "".join([*parts, text_of(engine.decode_pieces_bytes(segment) or b"")])
 
+    @made
+    def _steps(self) -> list[Step] | None:
+        """What the decoder of a tokenizer.json does to tokens, if the engine does something else."""
+        facts, decoder = self.cpbpe.facts, self._json_decoder
+        if self._json is None:
+            return None
+        if facts.is_byte_level:
+            is_usual = [step["type"] for step in steps_of(decoder, "decoders", "decoder")] == ["ByteLevel"]
+        else:
+            is_usual = decoder_note({"decoder": decoder}, Names(facts.spec)) is None
+        try:
+            return None if is_usual else steps_of_decoder(decoder)
+        except ModelError as error:
+            raise NotImplementedError(f"{error}; to decode, use AutoTokenizer of transformers") from None
+
+    def _by_steps(self, tokens: list[str]) -> str:
+        mark = " " if self.cpbpe.facts.is_byte_level else "▁"
+        names = {text: name.replace(" ", mark) for text, name in self._renamed.items()}
+        tokens = [names.get(token, token) for token in tokens]
+        for step in self._steps or ():
+            tokens = step(tokens)
+        return "".join(tokens)
+
     def _decoders(self) -> tuple[Engine, Engine]:
         """The engines that decode the first segment of a text, and the segments after special tokens."""
         keeps_space = self._engine().variant(keep_space=True)
@@ -493,10 +587,14 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Bos and eos around each of one or two sequences, as `add_bos_token` and `add_eos_token` say."""
-        front, back = self._ends
-        second = [] if token_ids_1 is None else [*front, *token_ids_1, *back]
-        return [*front, *token_ids_0, *back, *second]
+        """One or two sequences with the tokens around them.
+
+        These are bos and eos, as `add_bos_token` and `add_eos_token` say, or those of the tokenizer.json.
+        """
+        whole: list[int] = []
+        for _, part, _ in self._laid_out(token_ids_0, token_ids_1):
+            whole += part
+        return whole
 
     def get_special_tokens_mask(
         self,
@@ -508,35 +606,41 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         if already_has_special_tokens:
             mask: list[int] = super().get_special_tokens_mask(token_ids_0, token_ids_1, True)
             return mask
-        front, back = ([1] * len(ids) for ids in self._ends)
-        second = [] if token_ids_1 is None else [*front, *[0] * len(token_ids_1), *back]
-        return [*front, *[0] * len(token_ids_0), *back, *second]
+        parts = self._laid_out(token_ids_0, token_ids_1)
+        return [int(place is None) for place, ids, _ in parts for _ in ids]
 
     def create_token_type_ids_from_sequences(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """0 for all of the first sequence, 1 for all of the second one."""
-        front, back = self._ends
-        around = len(front) + len(back)
-        second = 0 if token_ids_1 is None else len(token_ids_1) + around
-        return [0] * (len(token_ids_0) + around) + [1] * second
+        """The type of each token: 0 for all of the first sequence, 1 for all of the second one, unless the
+        tokenizer.json has others.
+        """
+        return [type for _, ids, type in self._laid_out(token_ids_0, token_ids_1) for _ in ids]
+
+    def _laid_out(self, first: list[int], second: list[int] | None) -> Layout:
+        """The layout of a row, with the ids of the texts in it."""
+        given = (first, second or [])
+        layout = self._layouts[second is not None]
+        return [(place, ids if place is None else given[place], type) for place, ids, type in layout]
 
     @made
-    def _ends(self) -> tuple[list[int], list[int]]:
-        """The ids in front of a text, and those at its end."""
+    def _layouts(self) -> tuple[Layout, Layout]:
+        """What is around one text, and around two."""
+        if self._around is not None:
+            return self._around
         ends: list[list[int]] = []
         for name in ("bos", "eos"):
-            if not getattr(self, f"add_{name}_token"):
-                ends.append([])
-                continue
             id = getattr(self, f"{name}_token_id")
-            if id is None:
+            wanted = getattr(self, f"add_{name}_token")
+            if wanted and id is None:
                 raise ValueError(
                     f"add_{name}_token is set, but there is no {name}_token; set that, "
                     f"or add_{name}_token=False"
                 )
-            ends.append([id])
-        return ends[0], ends[1]
+            ends.append([id] if wanted else [])
+        front, back = ends
+        one, two = ([(None, front, place), (place, [], place), (None, back, place)] for place in (0, 1))
+        return one, [*one, *two]
 
     # --- Files ------------------------------------------------------------------------------------
 
@@ -568,7 +672,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         path = os.path.join(save_directory, f"{filename_prefix}-{name}" if filename_prefix else name)
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
-        config.update({name: getattr(self, name) for name in _ENDS_OPTIONS})
+        config.update({name: None if self._around else getattr(self, name) for name in _ENDS_OPTIONS})
         written = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         write_all({path: written.encode()})
         files: tuple[str, ...] = super()._save_pretrained(
@@ -577,19 +681,25 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return files
 
     @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any) -> Any:
+        """The tokenizer of a folder; see transformers."""
+        folder = os.path.join(str(pretrained_model_name_or_path), kwargs.get("subfolder") or "")
+        path = os.path.join(folder, "tokenizer_config.json")
+        if os.path.isfile(path):
+            read_config(path)  # or transformers, which reads it first, fails without saying what is wrong
+        return super().from_pretrained(pretrained_model_name_or_path, *args, **kwargs)
+
+    @classmethod
     def _from_pretrained(cls, resolved_vocab_files: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         path = resolved_vocab_files.get("tokenizer_config_file")
-        if path is not None:
-            with open(path, encoding="utf-8") as file:
-                config = json.load(file)
-            kwargs = {**{name: config[name] for name in _ENDS_OPTIONS if name in config}, **kwargs}
-            if is_legacy_lost(config):
-                kwargs.setdefault("legacy", False)
-            is_own = config.get("tokenizer_class") == cls.__name__
-            if not is_own and not resolved_vocab_files.get(
-                "vocab_file"
-            ):  # the tokenizer.json says what is in front
-                kwargs.setdefault("add_prefix_space", None)
+        config = {} if path is None else read_config(path)
+        model, file = (resolved_vocab_files.get(name) for name in ("vocab_file", "tokenizer_file"))
+        if model or config.get("tokenizer_class") == cls.__name__:
+            said = {name: config[name] for name in _ENDS_OPTIONS if name in config}
+        else:  # the tokenizer.json says what is in front and around, and has the ids of tokens
+            said = dict.fromkeys(("add_prefix_space", "legacy", *_ENDS_OPTIONS))
+            said.update({"legacy": False} if is_legacy_lost(config) else {}, **{_RENUMBERS: True})
+        kwargs = {**said, _DEFAULTS: _of_class(config, file), **kwargs}
         return super()._from_pretrained(resolved_vocab_files, *args, **kwargs)
 
 
@@ -637,19 +747,6 @@ class _Known(str):
         return self
 
 
-class _Spans:
-    """Where the tokens of a text are in it, in the form in which transformers asks for that."""
-
-    n_sequences = 1
-
-    def __init__(self, offsets: list[tuple[int, int]]):
-        self.offsets = offsets
-
-    def char_to_token(self, char: int, sequence: int = 0) -> int | None:
-        """The first token that has a character; this is what transformers 4 asks for."""
-        return next((id for id, (begin, end) in enumerate(self.offsets) if begin <= char < end), None)
-
-
 def _widened(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same spans, but every token that is a part of a character has the span of all of it, as in
     tokenizers. (Before, only the last of these tokens has it, and the others have none.)
@@ -669,6 +766,18 @@ def _map_texts(nested: Any, depth: int, change: Any) -> Any:
     if depth and isinstance(nested, (list, tuple)) and nested and not isinstance(nested[0], int):
         return type(nested)([_map_texts(item, depth - 1, change) for item in nested])
     return nested
+
+
+def _of_class(config: dict[str, Any], tokenizer_file: str | None) -> dict[str, Any]:
+    """What the class of transformers that a folder is for says about rows of ids, if the folder does not."""
+    name = str(config.get("tokenizer_class")).removesuffix("Fast")
+    if name == "LlamaTokenizer" and tokenizer_file and b'"ByteLevel"' in Path(tokenizer_file).read_bytes():
+        return {}  # transformers 5 takes another class
+    for known in (f"{name}Fast", name):
+        made = getattr(transformers, known, None)
+        if isinstance(made, type) and issubclass(made, transformers.PreTrainedTokenizerBase):
+            return {option: getattr(made, option) for option in _OF_CLASSES if option not in config}
+    return {}
 
 
 def _check_options(options: dict[str, Any]) -> None:

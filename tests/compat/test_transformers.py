@@ -217,7 +217,8 @@ class Plain(PreTrainedTokenizer):  # type: ignore[misc]
     build_inputs_with_special_tokens = CpbpeTokenizer.build_inputs_with_special_tokens
     get_special_tokens_mask = CpbpeTokenizer.get_special_tokens_mask
     create_token_type_ids_from_sequences = CpbpeTokenizer.create_token_type_ids_from_sequences
-    _ends = CpbpeTokenizer._ends
+    _laid_out, _layouts = CpbpeTokenizer._laid_out, CpbpeTokenizer._layouts
+    _around = None
     add_bos_token, add_eos_token = True, True
 
 

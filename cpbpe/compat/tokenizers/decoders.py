@@ -43,10 +43,7 @@ class Decoder:
 
     @kept
     def _steps(self) -> list[Step]:
-        made = self._make_steps()
-        if made is None:
-            return [lambda tokens: [" ".join(tokens)]]
-        return [_step(step) for step in (made["decoders"] if made["type"] == "Sequence" else [made])]
+        return steps_of_decoder(self._make_steps())
 
     @kept
     def _by_engine(self) -> tuple[frozenset[int], frozenset[int]]:
@@ -88,6 +85,13 @@ class Decoder:
                 text = "".join(tokens)
             found.append(text)
         return found
+
+
+def steps_of_decoder(decoder: Any) -> list[Step]:
+    """What the decoder of a file does to the tokens of a text. In the end they are joined."""
+    if decoder is None:
+        return [lambda tokens: [" ".join(tokens)]]
+    return [_step(step) for step in (decoder["decoders"] if decoder["type"] == "Sequence" else [decoder])]
 
 
 def _step(step: Any) -> Step:

@@ -536,6 +536,13 @@ class Truncation:
         for encoding, length in zip(encodings, wanted, strict=True):
             encoding.keep(length, self.stride, self.direction)
 
+    def cut(self, texts: list[list[int]]) -> list[list[int]]:
+        """The ids of one or two texts that stay, if they are more than `max_length`."""
+        lengths = self._lengths([len(ids) for ids in texts], self.max_length)
+        if self.direction == "left":
+            return [ids[len(ids) - length :] for ids, length in zip(texts, lengths, strict=True)]
+        return [ids[:length] for ids, length in zip(texts, lengths, strict=True)]
+
     def _lengths(self, lengths: list[int], most: int) -> list[int]:
         """How many tokens each text keeps."""
         if most == 0:

@@ -171,6 +171,25 @@ def _added(ids: list[int], names: list[str], type_id: int) -> Step:
     return None, run(Source.blank(ids, names), type_id=type_id, special=1), 0
 
 
+Layout = list[tuple[int | None, list[int], int]]
+"""The parts of a row: one of the texts, 0 or 1, or ids around them; and the type of the tokens."""
+
+
+def layouts_of(post_processor: Any) -> tuple[Layout, Layout]:
+    """What a file's post-processor makes of one text, and of two; errors are those of `template_of`."""
+    template = template_of(post_processor)
+    if template is None:
+        return [(0, [], 0)], [(0, [], 0), (1, [], 1)]
+    single, pair = (
+        [
+            (place, [], type) if run is None else (None, run.source.ids, run.type_id)
+            for place, run, type in row
+        ]
+        for row in (template.single, template.pair)
+    )
+    return single, pair
+
+
 # --- The classes ----------------------------------------------------------------------------------
 
 
