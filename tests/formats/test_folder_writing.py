@@ -158,7 +158,8 @@ def test_options_that_are_bound_override_those_of_the_file(tmp_path: Path) -> No
     assert (tmp_path / "again.model").read_bytes() == (tmp_path / "asks.model").read_bytes()
     asks.using(add_bos=False, add_eos=True).save(tmp_path / "other.model")
     assert cpbpe.load(tmp_path / "other.model").file_options == {"add_eos": True}
-    asks.using(alpha=0.1).save(f"{tmp_path}/folder/")  # other options are not those of files
+    with pytest.warns(UserWarning, match="has bound alpha"):  # other options are not those of files
+        asks.using(alpha=0.1).save(f"{tmp_path}/folder/")
     assert cpbpe.load(tmp_path / "folder").file_options == {"add_bos": True}
 
 
