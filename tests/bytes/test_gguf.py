@@ -184,6 +184,27 @@ def test_a_token_of_spaces_that_is_found_in_every_text() -> None:
     assert (again.added, again.carried.tokens) == (tok.spec.added, {"  ": ("plain",)})
 
 
+@pytest.mark.parametrize(
+    ("names", "message", "text"),
+    [
+        (["<tool>", "<other>"], None, None),
+        (["<tool>", "<|fim_prefix|>"], "takes the USER_DEFINED piece .* for CONTROL", "<|fim_prefix|>"),
+        (["abc", "cdef"], "the longest USER_DEFINED piece first, and 'abc' and 'cdef' overlap", "abcdef"),
+    ],
+)
+def test_tokens_that_are_found_in_every_text(names: list[str], message: str | None, text: str | None) -> None:
+    spec = read(file(byte_level(TOKENS, MERGES))).spec
+    added = tuple((name.encode(), len(spec.pieces) + at) for at, name in enumerate(names))
+    carried = replace(spec.carried, tokens=dict.fromkeys(names, ("plain",)))
+    changed = replace(spec, added=added, carried=carried)
+    if message is None:
+        assert not write(changed).differences
+        return
+    with pytest.raises(cpbpe.ConversionError, match=message) as caught:
+        write(changed)
+    assert caught.value.differences[0][1] == text
+
+
 def test_without_types() -> None:
     found = read(file(byte_level(TOKENS, MERGES, token_type=None)))
     assert found.spec.pieces == read(file(byte_level(TOKENS, MERGES))).spec.pieces

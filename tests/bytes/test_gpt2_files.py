@@ -216,6 +216,7 @@ def test_what_the_files_cannot_say(tmp_path: Path) -> None:
     for token in ("Ġ".encode(), b"\xff\xfe"):
         row = cpbpe.Piece(token, 0.0, cpbpe.PieceType.CONTROL)
         refused(replace(SPEC, pieces=cpbpe.Pieces.of([*SPEC.pieces, row])), "the special token", None)
+    refused(replace(SPEC, added=((b" ", len(SPEC.pieces)),)), "the special token ' '", None)
     # 5. Text that is rewritten first: no file of ranks or pairs says that.
     for name in ("gpt2", "minbpe", "tiktoken"):
         with pytest.raises(cpbpe.ConversionError, match="rewrites text before it is cut"):

@@ -2,6 +2,7 @@
 
 import base64
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import cpbpe
 from cpbpe.model.formats import tiktoken as rank_file
 from cpbpe.text.split_patterns import OTHER_NAMES, PATTERNS
 from tests.bytes.making import CLASSES, decoded, texts
-from tests.bytes.models import OWN, given_texts, model, ranks, spec_of
+from tests.bytes.models import OWN, given_texts, made, model, ranks, spec_of
 from tests.support import wheels
 from tests.support.budget import MUCH, examples
 
@@ -28,6 +29,23 @@ def path(tmp_path: Path) -> Path:
 
 
 # --- Reading and writing --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["my.tiktoken", "merges.txt"])
+def test_tokens_that_are_found_in_every_text_are_not_lost(name: str, tmp_path: Path) -> None:
+    plain = made("gpt2")
+    first = len(plain.pieces)
+    tokens = {"<tool>": ("plain",), "<a>": ("lstrip",)}
+    added = tuple((token.encode(), id) for id, token in enumerate(tokens, first))
+    spec = replace(plain, added=added, carried=replace(plain.carried, tokens=tokens))
+    source = tmp_path / "with.model"
+    cpbpe.Tokenizer.from_spec(spec).save(source)
+    with pytest.raises(cpbpe.ConversionError, match="texts are not searched for '<tool>'") as caught:
+        cpbpe.convert(source, tmp_path / name)
+    assert caught.value.differences[0][1] == "<tool>"
+    done = cpbpe.convert(source, tmp_path / name, allow_differences=True)
+    assert not done.is_exact
+    assert any("take spaces around them ('<a>', '<tool>')" in note for note in done.notes)
 
 
 def test_a_file_with_a_pattern(path: Path) -> None:

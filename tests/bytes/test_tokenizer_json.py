@@ -323,6 +323,25 @@ def test_an_added_token_with_the_text_of_a_piece(text: str, special: bool) -> No
     assert read(write(spec).data).spec == spec
 
 
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("single_word", [True, False])
+def test_an_added_token_that_a_chunk_can_be_as_a_whole(special: bool, single_word: bool) -> None:
+    """With ignore_merges, chunks are looked up in the vocabulary, in which added tokens may be."""
+    content = file_with({**BYTE_LEVEL, "use_regex": True})
+    content["model"].update(ignore_merges=True, vocab=content["model"]["vocab"] | {"lighthouse": 700})
+    tokens = [token for token in content["added_tokens"] if token["id"] < 700]
+    token = added(700, "lighthouse", special, single_word=single_word)
+    data = dumped({**content, "added_tokens": [*tokens, token]})
+    library = theirs(data)
+    library.encode_special_tokens = False
+    found = read(data, allow_differences=True)
+    tok = Tokenizer.from_spec(found.spec)
+    given = ("lighthouse1", "lighthouse", "a lighthouse", "lighthouse's lighthousekeeper", "alighthouse!")
+    unlike = [text for text in given if tok.encode(text, allowed_special="all") != ids_of(library, text)]
+    assert bool(unlike) == bool(found.differences) == (special and single_word)
+    assert all(text in unlike for _, text in found.differences)
+
+
 def test_a_token_that_no_text_becomes() -> None:
     plain = file_with(BYTE_LEVEL)
     plain["model"]["vocab"]["日本語ー"] = 700

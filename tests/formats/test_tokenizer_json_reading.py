@@ -16,6 +16,7 @@ import cpbpe
 from cpbpe import PieceType, Tokenizer
 from cpbpe.model.formats.tokenizer_json import read, write
 from cpbpe.model.formats.values import ReadModel
+from tests.bytes.models import model as byte_model
 from tests.support import budget, json_files, zoo
 from tests.support.json_files import (
     Json,
@@ -90,7 +91,7 @@ def test_ids_are_the_same(name: str) -> None:
         if not any(token in text for token in spelled if token not in ("<table>",)):
             ids = tok.encode(text)
             assert ids == ids_of(other, text), text
-            if not any("decoding" in note for note in found.notes):
+            if not any("decoding" in note for note in found.assumptions):
                 assert tok.decode(ids) == other.decode(ids), text
     # From then on, it is our own form.
     again = write(found.spec).data
@@ -428,8 +429,19 @@ def test_what_is_only_noted() -> None:
     assert "fills up the shorter texts of a batch" in noted(
         {**llama(), "padding": padding("BatchLongest", None)}
     )
-    assert "its decoder is none" in noted({**llama(), "decoder": None})
     assert "finds the unknown token <unk> in every text" in noted(llama())
+
+
+@pytest.mark.parametrize("family", ["characters", "bytes"])
+def test_a_decoder_that_does_something_else_is_warned_of(family: str, tmp_path: Path) -> None:
+    content = llama() if family == "characters" else json.loads(write(byte_model(None)).data)
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(dumped(content))
+    cpbpe.load(path)
+    path.write_bytes(dumped({**content, "decoder": None}))
+    with pytest.warns(UserWarning, match="its decoder is none"):
+        cpbpe.load(path)
+    assert any("its decoder is none" in note for note in cpbpe.convert(path, tmp_path / "t.model").notes)
 
 
 def noted(content: Json) -> str:

@@ -36,7 +36,7 @@ def same_ids(data: bytes, found: ReadModel, count: int) -> None:
     tok, other = Tokenizer.from_spec(found.spec), theirs(data)
     content = json.loads(data)
     spelled = [token["content"] for token in content["added_tokens"]]
-    drops = not any("decoding" in note for note in found.notes)
+    drops = not any("decoding" in note for note in found.assumptions)
     for text in texts_for(found.spec, count, budget.SEED):
         if not any(token in text for token in spelled):
             ids = tok.encode(text)

@@ -334,9 +334,10 @@ def _differences(spec: ModelSpec, listed: Listed) -> Iterator[Difference]:
     if spec.splitter is None or spec.splitter.pattern != PATTERNS[_USUAL]:
         reason = "the files are read with GPT-2's pattern, and this model has another one"
         yield Difference(reason, text_that_differs(spec, PATTERNS[_USUAL]))
-    taken = {to_letters(piece) for _, piece in normal(spec)}
+    pieces = {piece for _, piece in normal(spec)}
+    taken = {*map(to_letters, pieces)}
     for token in (token.decode(errors="replace") for token in special_tokens_of(spec).values()):
-        if token in taken or "\ufffd" in token:
+        if token in taken or token.encode() in pieces or "\ufffd" in token:
             yield Difference(f"the special token {token!r} is also how a piece is spelled, or is no text")
             break
         taken.add(token)

@@ -136,7 +136,7 @@ class Format(NamedTuple):
         with importing:
             from dataclasses import replace
 
-            from cpbpe.model.formats.values import Written
+            from cpbpe.model.formats.values import TO_WRITE, Difference, Written, refuse
         if self is MODEL:
             written = Written(module.write(spec))
         else:
@@ -151,6 +151,11 @@ class Format(NamedTuple):
                     f"({shown}); they are ordinary special tokens there, or none"
                 )
                 written = replace(written, notes=(*written.notes, note))
+            if plain := [text for text in lost if PLAIN in spec.carried.tokens[text]]:
+                reason = f"texts are not searched for {plain[0]!r}, which is no special token"
+                differences = (Difference(reason, plain[0]),)
+                refuse(differences, allow_differences, f"no {self.name} is exactly this model", TO_WRITE)
+                written = replace(written, differences=(*written.differences, *differences))
         self.check(spec, written)
         return written
 

@@ -41,9 +41,10 @@ class ReadModel:
     differences: tuple[Difference, ...] = ()
     """Why some texts get other ids than in the library whose format it is; empty if there is no such text."""
     notes: tuple[str, ...] = ()
-    """What differs only in texts that spell out an added token, or in decoding."""
+    """What differs only in texts that spell out an added token, or in decoding ids that no text has."""
     assumptions: tuple[str, ...] = ()
-    """What the file does not say, and what was assumed instead."""
+    """What `load` warns about: what the file does not say, and what was assumed instead; and whether the ids
+    of texts are decoded to something else."""
 
 
 TO_READ = "To read it all the same, use cpbpe.convert with allow_differences=True, which lists them"

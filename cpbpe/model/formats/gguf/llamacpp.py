@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -36,7 +36,7 @@ from cpbpe.model.byte_level import Listed, chunks, cut_pieces, normal, pairs_of,
 from cpbpe.model.formats.tokenizer_json.merging import absent_character
 from cpbpe.model.formats.values import Difference, described
 from cpbpe.model.pair_ranks import Rank, by_text, pairs_that_make, shortest_first
-from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, ModelSpec, PieceType, SplitSpec
+from cpbpe.model.spec import MAX_USER_DEFINED_MATCHES, PLAIN, ModelSpec, PieceType, SplitSpec
 from cpbpe.text.finder import Finder
 from cpbpe.text.split_patterns import PATTERNS
 from cpbpe.text.unicode_forms import NOT_IN_FORM
@@ -164,8 +164,6 @@ class LlamaCpp:
             )
             text = f"a{shortest.replace(SPACE, ' ')}a"
             yield Difference(f"{reason}, each with a prefix", text)
-        if looks := [text for text in self.user_defined if text in ENDS]:
-            yield Difference(f"llama.cpp takes the USER_DEFINED piece {looks[0]!r} for CONTROL", looks[0])
         if spaces := [text for text in self.user_defined if SPACE in text]:
             reason = f"llama.cpp finds the USER_DEFINED piece {spaces[0]!r} only if it is written with spaces"
             yield Difference(reason, spaces[0])
@@ -173,35 +171,7 @@ class LlamaCpp:
         finder = Finder(keys, MAX_USER_DEFINED_MATCHES)  # sentencepiece looks at a limited number
         if " " in "".join(self.user_defined) or any(finder.longest(key, 0) != len(key) for key in keys):
             yield Difference("llama.cpp finds USER_DEFINED pieces that sentencepiece does not find")
-        yield from self._of_overlaps()
-
-    def _of_overlaps(self) -> Iterator[Difference]:
-        """Yield a difference if a piece ends as another piece of at least its length begins.
-
-        If there are no such pieces, cutting out the longest first is the same as going from left to right. To
-        see this, let x be the first piece from the left, and the longest that begins there. A longer piece
-        that overlaps x would have to begin inside x, and there is no such piece. So llama.cpp cuts x out,
-        too, and the rest of the text is a shorter text, to which the same applies. (In runs of one character,
-        a longer piece begins where x does.)
-        """
-        # llama.cpp looks for the pieces with their spaces unescaped.
-        sizes = {text: len(text.replace(SPACE, " ").encode()) for text in self.user_defined}
-        begins: dict[str, list[str]] = {}  # without runs of one character, of which there may be many
-        runs: dict[str, list[str]] = {}
-        for text in self.user_defined:
-            for part in accumulate(text[:-1]):
-                (begins if len({*text}) > 1 else runs).setdefault(part, []).append(text)
-        for left in sorted(sizes, key=sizes.__getitem__):
-            is_run = len({*left}) == 1
-            for at in range(1, len(left)):
-                rest = left[at:]
-                for right in chain(begins.get(rest, ()), () if is_run else runs.get(rest, ())):
-                    if right != left and sizes[left] <= sizes[right]:
-                        both = (left[:at] + right).replace(SPACE, " ")
-                        reason = "llama.cpp looks for the longest USER_DEFINED piece first"
-                        reason = f"{reason}, and {left!r} and {right!r} overlap"
-                        yield Difference(reason, None if sizes[left] == sizes[right] else both)
-                        return
+        yield from _of_user_defined(self.user_defined)
 
     def of_types(self, program: str) -> Iterator[Difference]:
         """Yield a difference if a program that ignores types finds other pieces than sentencepiece."""
@@ -375,6 +345,40 @@ _SAMPLES = (
 _TRIED = 300
 
 
+def _of_user_defined(texts: Sequence[str]) -> Iterator[Difference]:
+    """Yield what llama.cpp does differently about USER_DEFINED pieces.
+
+    It takes some for CONTROL, by their names. And it cuts out the longest first, which matters if a piece
+    ends as another piece of at least its length begins.
+
+    If there are no such pieces, cutting out the longest first is the same as going from left to right. To see
+    this, let x be the first piece from the left, and the longest that begins there. A longer piece that
+    overlaps x would have to begin inside x, and there is no such piece. So llama.cpp cuts x out, too, and the
+    rest of the text is a shorter text, to which the same applies. (In runs of one character, a longer piece
+    begins where x does.)
+    """
+    if looks := [text for text in texts if text in ENDS]:
+        yield Difference(f"llama.cpp takes the USER_DEFINED piece {looks[0]!r} for CONTROL", looks[0])
+    # llama.cpp looks for the pieces with their spaces unescaped.
+    sizes = {text: len(text.replace(SPACE, " ").encode()) for text in texts}
+    begins: dict[str, list[str]] = {}  # without runs of one character, of which there may be many
+    runs: dict[str, list[str]] = {}
+    for text in texts:
+        for part in accumulate(text[:-1]):
+            (begins if len({*text}) > 1 else runs).setdefault(part, []).append(text)
+    for left in sorted(sizes, key=sizes.__getitem__):
+        is_run = len({*left}) == 1
+        for at in range(1, len(left)):
+            rest = left[at:]
+            for right in chain(begins.get(rest, ()), () if is_run else runs.get(rest, ())):
+                if right != left and sizes[left] <= sizes[right]:
+                    both = (left[:at] + right).replace(SPACE, " ")
+                    reason = "llama.cpp looks for the longest USER_DEFINED piece first"
+                    reason = f"{reason}, and {left!r} and {right!r} overlap"
+                    yield Difference(reason, None if sizes[left] == sizes[right] else both)
+                    return
+
+
 class LlamaCppBytes:
     """A byte-level model, as llama.cpp uses it."""
 
@@ -415,6 +419,9 @@ class LlamaCppBytes:
         yield from self._of_whole()
         yield from self.listed.differences("llama.cpp")
         yield from self._of_names()
+        # (Added tokens that are not special are USER_DEFINED in a GGUF file.)
+        flags = self.spec.carried.tokens
+        yield from _of_user_defined([text for text in flags if PLAIN in flags[text]])
 
     def _of_cuts(self) -> Iterator[Difference]:
         if self.their_patterns == self.patterns:

@@ -110,9 +110,9 @@ def read_byte_level(
     differences += dropout_difference(model)
     refuse(differences, allow_differences, "no model of cpbpe is exactly this tokenizer.json", TO_READ)
     notes = [*tokens.notes, *notes_of_lengths, *pair_notes(content.get("post_processor"), ends)]
-    if decoders != ["ByteLevel"]:
-        notes.append(f"decoding differs: its decoder is {', '.join(decoders) or 'none'}")
-    return ReadModel(spec, tuple(differences), tuple(notes))
+    usual = decoders == ["ByteLevel"]
+    of_decoder = () if usual else (f"decoding differs: its decoder is {', '.join(decoders) or 'none'}",)
+    return ReadModel(spec, tuple(differences), tuple(notes), of_decoder)
 
 
 def _normalizer(content: Json) -> NormalizerSpec:  # noqa: RET503 (`wrong` raises an error)
@@ -224,9 +224,11 @@ class _Tokens:
         return from_letters(token), PieceType.NORMAL
 
     def _is_also_made(self, token: str) -> bool:
-        """Whether a token that texts are searched for is also an ordinary piece, which merges make or use."""
+        """Whether a token that texts are searched for is also an ordinary piece, which merges make or use, or
+        which a chunk can be as a whole.
+        """
         return (
-            (token in self.used or len(token) == 1)
+            (token in self.used or len(token) == 1 or self.whole)
             and token in self.vocab
             and PLAIN in self.flags.get(token, ())
             and to_letters(token.encode()) == token
@@ -241,6 +243,10 @@ class _Tokens:
             token = min(used, key=shortest_first)
             reason = f"merges make {token!r}, or use a part of it, which is an added token"
             self.differences.append(Difference(reason, self._shown(token, scores)))
+        alone = [text for text in others & self.vocab.keys() if "single_word" in self.flags.get(text, ())]
+        if self.whole and alone:
+            reason = f"a chunk that is {shown(min(alone))} is taken whole where this is no word by itself"
+            self.differences.append(Difference(reason, f"{min(alone)}1"))
         # A token that no pair makes, but that cpbpe would make of two neighbouring symbols.
         if unlike:
             reason = f"no merges make the token {unlike[0]!r}, and cpbpe would merge its two parts"

@@ -119,9 +119,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     refuse(differences, allow_differences, "no SentencePiece model is exactly this tokenizer.json", TO_READ)
     of_pairs = pair_notes(content.get("post_processor"), ends)
     notes = [*steps.notes, *added.notes, *notes_of_lengths, *of_pairs]
-    if note := decoder_note(content, Names(spec)):
-        notes.append(note)
-    return ReadModel(spec, tuple(differences), tuple(notes))
+    of_decoder = filter(None, [decoder_note(content, Names(spec))])
+    return ReadModel(spec, tuple(differences), tuple(notes), tuple(of_decoder))
 
 
 def decoder_note(content: Json, names: Names) -> str | None:
