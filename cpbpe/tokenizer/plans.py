@@ -241,4 +241,5 @@ class Plans:
             engine if values["prefix_after_special"] and not keep_space else engine.variant(keep_space=True)
         )
         strips = keep_space == "after_special" and facts.strips_tokens
-        return SpecialDecoder(engine, later, shown, hidden, strips, facts.special.all_texts)
+        names = {id: facts.piece(id) for id in shown} | facts.special.all_texts
+        return SpecialDecoder(engine, later, shown, hidden, strips, names)

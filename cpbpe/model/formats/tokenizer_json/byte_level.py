@@ -243,10 +243,20 @@ class _Tokens:
             token = min(used, key=shortest_first)
             reason = f"merges make {token!r}, or use a part of it, which is an added token"
             self.differences.append(Difference(reason, self._shown(token, scores)))
-        alone = [text for text in others & self.vocab.keys() if "single_word" in self.flags.get(text, ())]
-        if self.whole and alone:
-            reason = f"a chunk that is {shown(min(alone))} is taken whole where this is no word by itself"
-            self.differences.append(Difference(reason, f"{min(alone)}1"))
+        # Or a special token that is not found within a word, where a chunk can be this token as a whole.
+        alone = [
+            token
+            for token in others & self.vocab.keys()
+            if "single_word" in self.flags.get(token, ()) and to_letters(token.encode()) == token
+        ]
+        patterns = self.splitter.patterns if self.splitter is not None else ()
+        for token in sorted(alone) if self.whole and patterns else ():
+            texts = (text for letter in "1a_é日" for text in (token + letter, letter + token))
+            text = next((text for text in texts if token in chunks(text, patterns)), None)
+            if text is not None or chunks(token, patterns) == [token]:
+                reason = f"a chunk that is {shown(token)} is taken whole where it is no word by itself"
+                self.differences.append(Difference(reason, text))
+                break
         # A token that no pair makes, but that cpbpe would make of two neighbouring symbols.
         if unlike:
             reason = f"no merges make the token {unlike[0]!r}, and cpbpe would merge its two parts"
