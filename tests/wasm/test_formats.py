@@ -211,6 +211,17 @@ def test_added_tokens_with_flags(node: Node) -> None:
     assert all("twice" in reason for name, reason in more.items() if "<x>" in name)
 
 
+def test_added_tokens_that_chunks_may_be(node: Node) -> None:
+    files = {}
+    for whole, single_word, special in product((False, True), repeat=3):
+        content = with_pattern(to_theirs(PATTERNS["gpt2"]))
+        content["model"].update(ignore_merges=whole, vocab=content["model"]["vocab"] | {"lighthouse": 700})
+        token = json_files.added(700, "lighthouse", special, single_word=single_word)
+        files[f"{whole} {single_word} {special}"] = dumped({**content, "added_tokens": [token]})
+    assert all(of_python(data, {}) for name, data in files.items() if name != "True True True")
+    assert compared(node, files) == {}
+
+
 # --- Patterns -----------------------------------------------------------------------------------
 
 

@@ -353,8 +353,9 @@
       if (id >= size && !special.has(token)) wrong(`no piece has the id ${size}, and ${shown(token)} has ${id}`);
     }
     // 3. Which of them are ordinary pieces.
+    const whole = member(model, 'ignore_merges', 'flag', 'model', false);
     const isAlsoMade = (token) =>
-      (used.has(token) || isCharacter(token)) &&
+      (used.has(token) || isCharacter(token) || whole) &&
       vocab.has(token) &&
       flags.get(token)?.includes('plain') &&
       toLetters(token) === token;
@@ -375,6 +376,9 @@
       if (bytes) ordinary.set(token, id);
       else unspelled ||= token;
     }
+    const isAlone = (token) => flags.get(token)?.includes('single_word') && !isAlsoMade(token);
+    const alone = [...special.keys()].find((token) => vocab.has(token) && isAlone(token));
+    if (whole && alone !== undefined) unknown(`a chunk may be ${shown(alone)} within a word (ignore_merges)`);
     const notMerged = [...used].find((token) => !ordinary.has(token));
     if (notMerged !== undefined) unknown(`merges make or use ${shown(notMerged)}, which is an added token`);
     // 4. The model.
@@ -395,7 +399,7 @@
       tokens: flags,
       prefix,
       patterns,
-      whole: member(model, 'ignore_merges', 'flag', 'model', false),
+      whole,
       form,
     });
     return {
