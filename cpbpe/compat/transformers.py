@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -144,7 +145,9 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         self._json_decoder: Any = None
         around: tuple[Layout, Layout] | None = None
         if vocab_file is None and tokenizer_file is not None:
-            vocab_file = Tokenizer(tokenizer_file)
+            with warnings.catch_warnings():  # here, its decoder is followed, whatever it does
+                warnings.filterwarnings("ignore", ".*decoding (may differ|differs)")
+                vocab_file = Tokenizer(tokenizer_file)
             self._json = Path(tokenizer_file).read_bytes()
             content = json.loads(self._json)
             self._json_decoder = content.get("decoder")
@@ -160,8 +163,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 add_bos_token = said.get("add_bos", False)
             if add_eos_token is None:
                 add_eos_token = said.get("add_eos", False)
-            if legacy is None:
-                legacy = said.get("prefix_after_special", True)
+            legacy = said.get("prefix_after_special", True) if legacy is None else legacy
         kwargs = {**kwargs.pop(_DEFAULTS, {}), **kwargs}
         # 2. What is refused.
         if vocab_file is None:
