@@ -24,7 +24,7 @@ _DESCRIPTION = """\
 Write a model in another format. Every text keeps its ids, or nothing is written
 and a text is shown that would not. The end of the target's name says which
 format: .json, .gguf, .bin, .vocab, .tiktoken, a slash for a folder that
-transformers loads, and any other that is no usual end for a .model.
+transformers loads. Most other names mean a .model file.
 """
 
 _EXAMPLES = """\

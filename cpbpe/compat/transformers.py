@@ -27,12 +27,11 @@ except ImportError as error:
 from cpbpe.checks import check_ids, threads_for
 from cpbpe.compat.tokenizers.decoders import Step, steps_of_decoder
 from cpbpe.compat.tokenizers.encoding import Encoding, Source, Truncation, run
-from cpbpe.compat.tokenizers.files import read_config
 from cpbpe.compat.tokenizers.processors import Layout, layouts_of
 from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
-from cpbpe.model.formats.folder_reading import is_legacy_lost
+from cpbpe.model.formats.folder_reading import is_legacy_lost, read_config
 from cpbpe.model.formats.tokenizer_json.merging import Names
 from cpbpe.model.formats.tokenizer_json.reading import decoder_note
 from cpbpe.model.formats.tokenizer_json.steps import by_metaspace, steps_of

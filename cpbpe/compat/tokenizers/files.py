@@ -13,7 +13,6 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ConversionError, ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.files import read_model_file
-from cpbpe.model.formats.json_file import JsonFile, as_json
 from cpbpe.model.formats.registry import JSON, format_of
 from cpbpe.model.formats.tokenizer_json import added
 from cpbpe.model.formats.tokenizer_json.merging import Names
@@ -185,22 +184,6 @@ def read_folder(folder: Any) -> ModelFile:
         )
     path = os.path.join(folder, "tokenizer.json")
     return ModelFile.read(read_model_file(path if os.path.isfile(path) else folder))
-
-
-def read_config(path: str) -> Json:
-    """The object in a tokenizer_config.json, or an error that says what is wrong with it."""
-    file = JsonFile(path, as_json)
-    with open(path, "rb") as opened:
-        data = opened.read()
-    if data.startswith(b"\xef\xbb\xbf"):
-        file.wrong("it begins with a byte order mark, and transformers reads none; remove these three bytes")
-    config = file.parsed(data)
-    name = "added_tokens_decoder"
-    for key, token in file.typed(config.get(name, {}), dict, name).items():
-        if not key.isdecimal():
-            file.wrong(f"{name} has the key {file.shown(key)}, which is no id")
-        file.typed(token, dict, f"{name}[{key!r}]")
-    return config
 
 
 def _refuse(text: str) -> NoReturn:

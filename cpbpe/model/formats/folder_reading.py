@@ -128,13 +128,8 @@ def read_settings(folder: str, main: str) -> FolderSettings:
     file = _file(folder, CONFIG)
     config = _object(folder, CONFIG)
     # 1. Tokens, and the role of each. If there is no list by id, transformers reads two other files.
-    by_id = config.get("added_tokens_decoder")
-    if by_id is not None and not isinstance(by_id, dict):
-        file.wrong(f"added_tokens_decoder must be an object, not {file.shown(by_id)}")
-    for key, token in (by_id or {}).items():
-        if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
-            file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
-        _add(settings, int(key), token, f"added_tokens_decoder[{key!r}]", file)
+    for id, token in _listed(config, file):
+        _add(settings, id, token, f"added_tokens_decoder['{id}']", file)
     _read_named(settings, config, file)
     settings.has_decoder = "added_tokens_decoder" in config
     if not settings.has_decoder:
@@ -164,7 +159,32 @@ def read_settings(folder: str, main: str) -> FolderSettings:
     return settings
 
 
+def read_config(path: str) -> Json:
+    """Return the object in a tokenizer_config.json; a ModelError says why transformers could not read it."""
+    file = JsonFile(path, as_json)
+    with open(path, "rb") as opened:
+        data = opened.read()
+    if data.startswith(b"\xef\xbb\xbf"):
+        file.wrong("it begins with a byte order mark, and transformers reads none; remove these three bytes")
+    config = file.parsed(data)
+    file.typed(config.get("added_tokens_decoder", {}), dict, "added_tokens_decoder")
+    for id, token in _listed(config, file):
+        file.typed(token, dict, f"added_tokens_decoder['{id}']")
+    return config
+
+
 # --- Tokens ---------------------------------------------------------------------------------------
+
+
+def _listed(config: Json, file: JsonFile) -> Iterator[tuple[int, Any]]:
+    """Yield the tokens that a tokenizer_config.json lists, with their ids."""
+    by_id = config.get("added_tokens_decoder")
+    if by_id is not None and not isinstance(by_id, dict):
+        file.wrong(f"added_tokens_decoder must be an object, not {file.shown(by_id)}")
+    for key, token in (by_id or {}).items():
+        if not key.isdecimal() or not key.isascii() or len(key) > _MOST_DIGITS:
+            file.wrong(f"added_tokens_decoder has the key {file.shown(key)}, which is no id")
+        yield int(key), token
 
 
 def _read_named(settings: FolderSettings, content: Json, file: JsonFile) -> None:
