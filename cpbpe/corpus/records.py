@@ -254,6 +254,7 @@ def _rows_at_once(metadata: Any, name: str) -> int:
 def read_arrow(path: str, column: str | int) -> Columns:
     """The texts of an Arrow file or stream in batches. (What datasets calls .arrow is a stream.)"""
     ipc, pyarrow = _imported(path, "pyarrow.ipc"), _imported(path, "pyarrow")
+    options = ipc.IpcReadOptions(use_threads=False)  # (as above)
     row = 0
     with _errors_named(path, "Arrow file", lambda: row):
         with open(path, "rb") as file:
@@ -262,7 +263,7 @@ def read_arrow(path: str, column: str | int) -> Columns:
         # A large file is mapped, and batches are sliced, because a batch can be as large as the file. Others
         # are read: if a program cuts off a file that is mapped, the system ends the process that uses it.
         with (pyarrow.memory_map if size > _MAPPED else pyarrow.OSFile)(path) as opened:
-            reader = (ipc.open_file if is_file else ipc.open_stream)(opened)
+            reader = (ipc.open_file if is_file else ipc.open_stream)(opened, options=options)
             place = _checked_column(path, reader.schema, column)
             count = reader.num_record_batches if is_file else 0
             number = 0
@@ -274,17 +275,23 @@ def read_arrow(path: str, column: str | int) -> Columns:
                         raise became_shorter(path, left, size) from None
                     if is_file or opened.tell() >= size:
                         return
-                    reader = ipc.open_stream(opened)  # several files that were put together
+                    reader = ipc.open_stream(opened, options=options)  # several files that were put together
                     place = _checked_column(path, reader.schema, column)
                     continue
                 number += 1
                 done = 1000 * number // count if is_file else 1000 * opened.tell() // max(size, 1)
                 texts = batch.column(place)
-                rows = min(max(PART_BYTES * len(texts) // max(texts.nbytes, 1), 1), _ROWS)
+                rows = min(max(PART_BYTES * len(texts) // max(_size(texts), 1), 1), _ROWS)
                 for begin in range(0, len(texts), rows):
                     part = texts.slice(begin, rows)
                     row += len(part)
                     yield _as_bytes(part), done
+
+
+def _size(texts: Any) -> int:
+    """How many bytes a pyarrow array takes. (`nbytes` ends the process if it finds no memory to tell.)"""
+    values = [texts, texts.dictionary] if hasattr(texts, "dictionary") else [texts]
+    return sum(buffer.size for array in values for buffer in array.buffers() if buffer)
 
 
 def _imported(path: str, name: str) -> Any:
