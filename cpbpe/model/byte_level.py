@@ -146,6 +146,19 @@ def splitter_of(pattern: str) -> SplitSpec | None:
         return SplitSpec(PATTERNS[name], name)
     if pattern.replace("_", "").replace("-", "").isalnum():
         raise ModelError(f"there is no published pattern {pattern!r}. {known_patterns()}")
+    return tiktoken_splitter(pattern)
+
+
+def tiktoken_splitter(pattern: str) -> SplitSpec:
+    r"""Return the splitter for a regular expression of tiktoken, which may have `&&` in classes (Kimi K2).
+
+    >>> tiktoken_splitter(r"[a-z&&[^b]]+").pattern
+    '(?:(?=[a-z])[^b])+'
+    """
+    if "&&" in pattern:
+        with importing:
+            from cpbpe.model.formats.tokenizer_json.patterns import without_intersections
+        pattern = without_intersections(pattern)
     return SplitSpec(pattern, name_of(pattern))
 
 

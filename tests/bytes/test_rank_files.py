@@ -14,8 +14,10 @@ from cpbpe.model.formats import tiktoken as rank_file
 from cpbpe.text.split_patterns import OTHER_NAMES, PATTERNS
 from tests.bytes.making import CLASSES, decoded, texts
 from tests.bytes.models import OWN, given_texts, made, model, ranks, spec_of
+from tests.split.patterns import KIMI
+from tests.split.patterns import texts as split_texts
 from tests.support import wheels
-from tests.support.budget import MUCH, examples
+from tests.support.budget import MUCH, SEED, examples
 
 FILE = rank_file.write_ranks(ranks())
 END = {"<|end|>": 700}
@@ -68,6 +70,17 @@ def test_names_of_patterns(name: str, path: Path) -> None:
     splitter = cpbpe.load(path, pattern=name).spec.splitter
     assert splitter is not None
     assert splitter.pattern == PATTERNS[OTHER_NAMES.get(name, name)]
+
+
+def test_a_pattern_with_intersections_is_cut_as_tiktoken_cuts(path: Path) -> None:
+    tok = cpbpe.load(path, pattern=KIMI, special_tokens=END)
+    theirs = tiktoken.Encoding("x", pat_str=KIMI, mergeable_ranks=ranks(), special_tokens=END)
+    for text in split_texts(examples(300), SEED):
+        assert tok.encode(text) == theirs.encode(text), text
+    with pytest.raises(cpbpe.ModelError, match=r"\\w, which is .* spell the intersection out"):
+        cpbpe.load(path, pattern=r"[\w&&[^a]]+")
+    with pytest.raises(cpbpe.ModelError, match="-- in a class"):
+        cpbpe.load(path, pattern=r"[a-z&&[^a]--c]+")
 
 
 def test_ids_are_those_of_tiktoken(path: Path) -> None:

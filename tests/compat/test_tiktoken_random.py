@@ -15,6 +15,7 @@ import cpbpe.compat.tiktoken as ours
 from cpbpe.text.split_patterns import PATTERNS as PUBLISHED
 from tests.bytes.making import known
 from tests.bytes.models import OWN, ranks
+from tests.split.patterns import KIMI
 from tests.support import tiers
 from tests.support.budget import SEED, examples
 from tests.support.tiktoken_texts import SPECIAL, Maker, both, same, same_completions
@@ -128,8 +129,10 @@ PATTERNS = [
     r"[^\r\n]{1,5}",
     r"\p{L}+(?=\s)|\S",
     PUBLISHED["o200k"],
+    KIMI,
+    r"[^a-z&&[\p{L}\s]]+|[a-zA-Z&&[^st]]++|(?i:[a-z&&s-u]{1,2})",
 ]
-"""Patterns of nobody, most of which leave something out, which tiktoken drops; and a published one."""
+"""Patterns of nobody, most of which leave something out, which tiktoken drops; and two published ones."""
 
 
 def tables(seed: int) -> dict[bytes, int]:

@@ -14,6 +14,7 @@ from cpbpe.model.formats import tekken
 from cpbpe.text.split_patterns import PATTERNS
 from tests.bytes.making import CLASSES, texts
 from tests.bytes.models import model, ranks
+from tests.split.patterns import KIMI
 from tests.support.budget import MUCH, examples
 from tests.support.zoo import real_path
 
@@ -79,9 +80,10 @@ def test_real_files(name: str, tmp_path: Path) -> None:
     assert written.get_special_token("[INST]") == 3
 
 
-def test_a_small_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pattern", [PATTERNS["tekken"], KIMI], ids=["tekken", "kimi"])
+def test_a_small_file(pattern: str, tmp_path: Path) -> None:
     path = tmp_path / "tekken_small.json"
-    path.write_bytes(file())
+    path.write_bytes(file(config__pattern=pattern))
     tok, theirs = cpbpe.load(path), Tekkenizer.from_file(path)
     assert len(tok) == theirs.n_words == 400
     assert tok.vocab[9] == "<SPECIAL_9>"

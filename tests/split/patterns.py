@@ -28,6 +28,11 @@ PATTERNS = {
     "tekken": "|".join(CASED) + r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + SPACES,
 }
 
+_NOT_HAN = r"&&[^\p{Han}]]"
+_CASED_OF_KIMI = (part.replace(r"\p{M}]", r"\p{M}" + _NOT_HAN) + SUFFIX for part in CASED)
+KIMI = r"[\p{Han}]+|" + "|".join(_CASED_OF_KIMI) + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + SPACES
+"""Kimi K2's, with intersections, which only tiktoken's engine reads as it does."""
+
 CHARACTERS = (
     "astlvermdxASTLVERZkK07    \n\n\r\t\v\f\x1c\x1f\0\x7f''''//!._-\x85\xa0\u017f\u212a"
     "éÉǅʰяЯא漢字ー々〇한ก\u0301\u093e"

@@ -17,7 +17,7 @@ from cpbpe.engine.choice import make_engine
 from cpbpe.engine.cutting import Cutter, make_cutter
 from cpbpe.engine.protocol import Engine, Text
 from cpbpe.lazy import importing, kept
-from cpbpe.model.byte_level import AS_IT_IS, in_letters
+from cpbpe.model.byte_level import AS_IT_IS, in_letters, tiktoken_splitter
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.split_patterns import name_of
 from cpbpe.text.utf8 import to_letters
@@ -49,11 +49,11 @@ class Engines:
         """Returns the rank of bytes; KeyError if they have none."""
         self.rank_or_none = ranks.get
         self.special = special
-        self._pattern = pattern
         if not pattern:
             raise ValueError(
                 'pat_str is empty, and would match nothing; for texts as one chunk use r"[\\s\\S]+"'
             )
+        self._pattern = pattern = tiktoken_splitter(pattern).pattern
         _check_ranks(ranks)
         # 2. The pieces. Gaps are filled if there are few; otherwise the engine's ids differ from the ranks.
         rows = sorted(((rank, text) for text, rank in ranks.items() if text), key=itemgetter(0))

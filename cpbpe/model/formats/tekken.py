@@ -18,11 +18,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cpbpe.errors import ConversionError
-from cpbpe.model.byte_level import AS_IT_IS, of_ranks
+from cpbpe.model.byte_level import AS_IT_IS, of_ranks, tiktoken_splitter
 from cpbpe.model.formats.json_file import JsonFile, as_json
 from cpbpe.model.formats.values import TO_WRITE, ReadModel, Written, refuse, unlike
-from cpbpe.model.spec import ModelSpec, Pieces, PieceType, SplitSpec
-from cpbpe.text.split_patterns import name_of
+from cpbpe.model.spec import ModelSpec, Pieces, PieceType
 from cpbpe.text.utf8 import valid_text
 
 _WITHOUT_LIST = ("v1", "v2", "v3", "v7")
@@ -90,7 +89,7 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         pieces=Pieces.of_lists(texts, scores, types),
         normalizer=AS_IT_IS,
         alphabet="bytes",
-        splitter=SplitSpec(pattern, name_of(pattern)),
+        splitter=tiktoken_splitter(pattern),
         whole=True,
     )
     return ReadModel(spec, notes=tuple(_notes(content, special, len(vocab) - len(ranks))))

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
-from cpbpe.errors import ConversionError
+from cpbpe.errors import ConversionError, ModelError
 from cpbpe.model.formats.json_file import Json
 from cpbpe.model.formats.tokenizer_json.steps import escaped, member, sequence, shown, split_at, typed, wrong
 from cpbpe.model.spec import ModelSpec, SplitSpec
@@ -91,6 +91,23 @@ def to_theirs(pattern: str) -> str:
     '(?>\\p{N}{1,3})|\\s++(?![\\s\\S])|\\p{L}'
     """
     return _Translation(pattern, "ours").done()
+
+
+def without_intersections(pattern: str) -> str:
+    r"""Return a pattern of tiktoken without `&&` in classes, which the reference would read otherwise.
+
+    >>> without_intersections(r"[\p{L}&&[^\p{Han}]]+")
+    '(?:(?=[\\p{L}])[^\\p{Han}])+'
+    """
+    if "&&" not in pattern:
+        return pattern
+    try:
+        return to_theirs(pattern)
+    except PatternError as error:
+        raise ModelError(
+            f"the pattern {shown(pattern)} has && and {error}, which cpbpe cannot write for all its engines; "
+            f"spell the intersection out: (?=[A])[B] is [A&&B]"
+        ) from None
 
 
 @dataclass
@@ -386,6 +403,8 @@ class _Translation:
             text, length = self.pattern[self.at : self.at + 1], 1
             if text in ("", "["):
                 raise PatternError("a class without an end")
+            if self.syntax == "ours" and self.pattern.startswith(("--", "~~"), self.at):
+                raise PatternError(f"{text * 2} in a class, which is not the same in Oniguruma")
             text = escaped_character(text) if text in r"-^&~|" else text
         self.at += length
         return text
