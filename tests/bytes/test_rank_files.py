@@ -1,6 +1,7 @@
 """Files of ranks (.tiktoken): what they are read as, what is refused, and the ids of the published ones."""
 
 import base64
+import codecs
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import tiktoken
+from tiktoken.load import load_tiktoken_bpe
 
 import cpbpe
 from cpbpe.model.formats import tiktoken as rank_file
@@ -206,6 +208,17 @@ def test_an_empty_piece_names_a_way_out_that_works() -> None:
 def test_missing_bytes() -> None:
     with pytest.raises(cpbpe.ModelError, match=r"242 of the 243 \(0x00, 0x01, 0x02, \.\.\.\) are missing"):
         cpbpe.Tokenizer.from_spec(rank_file.spec_of(b"IQ== 0\n", "gpt2"))
+
+
+@pytest.mark.parametrize("space", [b"\t", b"   ", b" \t "])
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_columns_are_read_as_tiktoken_reads_them(space: bytes, mark: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "any"
+    path.write_bytes(mark + FILE.replace(b" ", space).replace(b"\n", b" \r\n"))
+    assert load_tiktoken_bpe(str(path)) == ranks()
+    with pytest.raises(cpbpe.ModelError, match="none of the well-known ones"):
+        cpbpe.load(path)
+    assert cpbpe.load(path, pattern="gpt2").spec.pieces == rank_file.spec_of(FILE, "gpt2").pieces
 
 
 def test_line_ends_do_not_matter() -> None:

@@ -92,6 +92,18 @@ def test_others(name: str) -> None:
     same_with(
         our_processors.Sequence([first[0], second[0]]), processors.Sequence([first[1], second[1]]), name
     )
+    # A ByteLevel that comes after other tokens takes each of them for a text, which has a number.
+    last = made("ByteLevel", False, False)
+    for before in (
+        *(made("TemplateProcessing", **TEMPLATES[number]) for number in (0, 1, 4)),
+        made("BertProcessing", ("</s>", 2), ("<s>", 1)),
+        made("RobertaProcessing", ("</s>", 2), ("<s>", 1), False),
+    ):
+        ours, theirs = (
+            module.Sequence([one, after])
+            for module, one, after in zip((our_processors, processors), before, last, strict=True)
+        )
+        same_with(ours, theirs, name)
 
 
 def test_what_is_refused() -> None:

@@ -174,6 +174,7 @@ def test_changed_ranks(node: Node) -> None:
     chance = random.Random(f"{budget.SEED} ranks in the page")
     files = {str(number): mutated(chance, [rank_files.FILE[:6000]]) for number in range(budget.examples(200))}
     files |= {"whole": rank_files.FILE, "lines": rank_files.FILE.replace(b"\n", b"\r\n") + b"\n\n"}
+    files["columns"] = b"\xef\xbb\xbf" + rank_files.FILE.replace(b" ", b" \t ")
     assert len(compared(node, files, pattern="cl100k")) < len(files) / 2
 
 

@@ -34,6 +34,8 @@ class Template:
     """Whether all tokens have the type 0, also those that overflow."""
     keeps_prefix: bool | None = None
     """Whether the first space of a text stays in offsets; None if no spaces are taken out of them."""
+    renumbers: bool = False
+    """Whether a ByteLevel comes after the template: it takes all that is there, also `<s>`, for texts."""
 
     def count(self, is_pair: bool) -> int:
         """How many tokens are added."""
@@ -41,6 +43,8 @@ class Template:
 
     def around(self, source: Source, add_special_tokens: bool) -> Encoding:
         """`apply` for the usual case, a single text without truncation, in half the time."""
+        if self.renumbers:
+            return self.apply([Encoding([run(source)] if source.ids else [])], add_special_tokens)
         runs: list[Run] = []
         size = len(source.ids)
         ranges = {}
@@ -78,13 +82,22 @@ class Template:
                     )
                 if self.has_one_type and add_special_tokens:
                     one.set([part.typed(0) for part in one.runs])
-        merged = Encoding()
-        for place, added, type_id in self.pair if len(encodings) > 1 else self.single:
+        # BERT's and RoBERTa's tokens belong to the text that they are next to, so they have its number.
+        parts: dict[int, Encoding] = {}
+        for at, (place, added, type_id) in enumerate(self.pair if len(encodings) > 1 else self.single):
             if place is not None:
-                encodings[place].set([part.typed(type_id) for part in encodings[place].runs])
-                merged.append(encodings[place], growing=False)
+                encodings[place].set([one.typed(type_id) for one in encodings[place].runs])
+                more = encodings[place]
             elif added is not None and add_special_tokens:
-                merged.append(Encoding([added]), growing=False)
+                more = Encoding([added])
+            else:
+                continue
+            parts.setdefault(at // 3 if self.is_anew else at, Encoding()).append(more, growing=False)
+        merged = Encoding()
+        for number, part in enumerate(parts.values()):
+            if self.renumbers:
+                part.ranges[number] = (0, len(part))
+            merged.append(part, growing=False)
         return merged
 
 
@@ -105,6 +118,7 @@ def template_of(post_processor: Any) -> Template | None:
         return None
     template: Template | None = None
     trims: bool | None = None
+    renumbers = False
     try:
         is_sequence = post_processor["type"] == "Sequence"
         for step in post_processor["processors"] if is_sequence else [post_processor]:
@@ -116,11 +130,12 @@ def template_of(post_processor: Any) -> Template | None:
                         "tokens are there already, and that is not possible here"
                     )
                 trims = bool(step["add_prefix_space"])
+            renumbers = renumbers or (step["type"] == "ByteLevel" and template is not None)
             if made is not None and template is not None:
                 raise ModelError("post_processor is a Sequence with two templates, and one is possible here")
             template = template or made
         plain = Template([(0, None, 0)], [(0, None, 0), (1, None, 1)])
-        return replace(template or plain, keeps_prefix=trims)
+        return replace(template or plain, keeps_prefix=trims, renumbers=renumbers)
     except ModelError:
         raise
     except (KeyError, TypeError, AttributeError, IndexError, ValueError):

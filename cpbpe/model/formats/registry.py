@@ -9,6 +9,7 @@ functions say what data is *meant* to be; it may still be broken.
 # strings, and the first compilation takes a tenth of the time of loading a model.)
 
 import binascii
+import codecs
 import math
 import os
 import re
@@ -279,14 +280,15 @@ def is_ranks(data: bytes) -> bool:
     >>> is_ranks(b"IQ== 0\nIg== 1\n"), is_ranks(b"t h\n")
     (True, False)
     """
-    lines = first_lines(data)
+    lines = first_lines(data.removeprefix(codecs.BOM_UTF8))
     return bool(lines) and all(map(_is_rank_line, lines))
 
 
 def _is_rank_line(line: bytes) -> bool:
     with importing:
         import base64
-    token, _, rank = line.partition(b" ")
+    words = line.split()
+    token, rank = words if len(words) == 2 else line.partition(b" ")[::2]
     try:
         base64.b64decode(token, validate=True)
     except binascii.Error:

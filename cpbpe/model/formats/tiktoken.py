@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -101,11 +102,12 @@ _LINES = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} [0-9]{1,9}\r?\n)*")
 def _ranks_by_line(data: bytes) -> dict[bytes, int]:
     ranks: dict[bytes, int] = {}
     seen: dict[int, int] = {}
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
         line = line.rstrip(b"\r")
         if not line:
             continue
-        token, _, rank = line.partition(b" ")
+        words = line.split()  # (tiktoken takes tabs and several spaces, too)
+        token, rank = words if len(words) == 2 else line.partition(b" ")[::2]
         try:
             # Padding alone is how Whisper's file spells an empty piece; not every Python decodes it.
             piece = base64.b64decode(token.strip(b"=") and token, validate=True)

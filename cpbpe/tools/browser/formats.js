@@ -224,11 +224,11 @@
     }
     // 2. The ranks.
     const ranks = new Map();
-    const lines = new TextDecoder('latin1').decode(bytes).split('\n');
+    const lines = new TextDecoder('latin1').decode(bytes).replace(/^\xef\xbb\xbf/, '').split('\n');
     lines.forEach((full, number) => {
       const line = full.replace(/\r+$/, '');
       if (!line) return;
-      const [, token, rank] = /^(\S+) ([0-9]{1,9})$/.exec(line) ?? [];
+      const [, token, rank] = /^[ \t]*([^ \t]+)[ \t]+([0-9]{1,9})[ \t]*$/.exec(line) ?? [];
       const piece = fromBase64(token);
       if (!piece) wrong(`line ${number + 1} must be a piece in base64, a space and a rank, and is ${shown(line)}`);
       if (ranks.has(Number(rank))) wrong(`the rank ${rank} of line ${number + 1} is that of another line, too`);
@@ -381,7 +381,7 @@
     const other = OTHERS.find(([begins]) => begins.test(head))?.[1];
     if (other) return () => unknown(`it is ${other}`);
     if (/^\s*\{/.test(head)) return readJson;
-    return /^[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n/.test(head) ? readRanks : readModel;
+    return /^[ \t]*[A-Za-z0-9+/]+={0,2}[ \t]+[0-9]+[ \t]*\r?\n/.test(head) ? readRanks : readModel;
   };
   // Whether a file begins like a model of a format other than .model. (Anything might be a .model.)
   cpbpe.isModelFile = (bytes) => {
