@@ -141,6 +141,16 @@ def test_the_model_comes_out_as_sentencepiece_writes_it(name: str) -> None:
     assert written[0] == written[1]
 
 
+@pytest.mark.parametrize("order", ["44", "45", "54", "454", "4545", "949", "94", "49"])
+def test_fields_that_sentencepiece_does_not_know_stay_where_they_are(order: str) -> None:
+    fields = {"4": b"\x22\x00", "5": b"\x2a\x02\x18\x00", "9": b"\x4a\x01x"}
+    data = LLAMA + b"".join(fields[number] for number in order)
+    ours, theirs = (
+        spm.SentencePieceProcessor(model_proto=data).serialized_model_proto() for spm in (OURS, THEIRS)
+    )
+    assert ours == theirs
+
+
 def test_attributes_and_defaults(engine: str) -> None:
     given: dict[str, Any] = {
         "add_bos": True,

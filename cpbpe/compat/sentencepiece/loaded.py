@@ -387,10 +387,15 @@ class Loaded(Normalizing):
         """The model as sentencepiece would write it, which is nearly always as it was read."""
         if not self.data:
             return b""
-        proto = model_file.messages().ModelProto.FromString(self.data)
+        with importing:
+            from cpbpe.compat.sentencepiece.sentencepiece_model_pb2 import ModelProto
+        # In sentencepiece, field 4 is unknown, so it stays where it is, as often as it is there.
+        proto = ModelProto.FromString(self.data)
         if proto.trainer_spec.byte_fallback:
-            for piece in proto.pieces:
+            # (Only in these messages, pieces are bytes, and need not be UTF-8.)
+            pieces = model_file.messages().ModelProto.FromString(self.data).pieces
+            for id, piece in enumerate(pieces):
                 if piece.piece == b"\0":
-                    piece.type = model_file.messages().ModelProto.SentencePiece.UNUSED
+                    proto.pieces[id].type = ModelProto.SentencePiece.UNUSED
         data: bytes = proto.SerializeToString()
         return data
