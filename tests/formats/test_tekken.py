@@ -97,9 +97,21 @@ def test_notes() -> None:
     notes = " ".join(tekken.read(file(image={"a": 1})).notes)
     for part in ("v13", "the last 16 entries", "image is not kept"):
         assert part in notes
+    assert "leaves out" not in notes
     shown = content()
     shown["special_tokens"][3]["is_control"] = False
     assert "'<pad>'" in " ".join(tekken.read(json.dumps(shown).encode()).notes)
+
+
+def test_what_differs_from_mistral_common(tmp_path: Path) -> None:
+    path = tmp_path / "tekken_small.json"
+    path.write_bytes(file(config__pattern=r"\p{L}+|\s"))
+    tok, theirs = cpbpe.load(path), Tekkenizer.from_file(path)
+    assert tok.encode("a.") == [*theirs.encode("a.", bos=False, eos=False), 10 + ord(".")]
+    assert tok.decode([10 + 0xC3, 1, 10 + 0xA9]) == "é"
+    assert theirs.decode([10 + 0xC3, 1, 10 + 0xA9]) == "\ufffd\ufffd"
+    for done in (cpbpe.convert(path, tmp_path / "a.model"), cpbpe.convert(path, tmp_path / "tekken.json")):
+        assert "text that its pattern leaves out" in " ".join(done.notes)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from cpbpe.model.byte_level import AS_IT_IS, of_ranks, tiktoken_splitter
 from cpbpe.model.formats.json_file import JsonFile, as_json
 from cpbpe.model.formats.values import TO_WRITE, ReadModel, Written, refuse, unlike
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
+from cpbpe.text.split_patterns import name_of
 from cpbpe.text.utf8 import valid_text
 
 _WITHOUT_LIST = ("v1", "v2", "v3", "v7")
@@ -92,7 +93,8 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
         splitter=tiktoken_splitter(pattern),
         whole=True,
     )
-    return ReadModel(spec, notes=tuple(_notes(content, special, len(vocab) - len(ranks))))
+    notes = (*_notes(content, special, len(vocab) - len(ranks)), *_left_out(pattern))
+    return ReadModel(spec, notes=notes)
 
 
 def _special_tokens(given: Any, count: int, version: str) -> list[tuple[str, bool]]:
@@ -167,6 +169,15 @@ def _notes(content: Mapping[str, Any], special: list[tuple[str, bool]], unused: 
         yield f"special tokens that are not for control, such as {shown[0]!r}, are CONTROL pieces, too"
 
 
+def _left_out(pattern: str) -> Iterator[str]:
+    """Yield what differs with a pattern that may leave out parts of a text. (The published ones never do.)"""
+    if not name_of(pattern):
+        yield (
+            "text that its pattern leaves out, if there is any, is dropped by mistral-common; here it is a "
+            "chunk of its own"
+        )
+
+
 # --- Writing --------------------------------------------------------------------------------------
 
 
@@ -210,6 +221,7 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
         ],
     }
     notes = ["the version of the file, which decides how conversations are written, is v7"]
+    notes += _left_out(spec.splitter.pattern)
     if "<s>" not in special or "</s>" not in special:
         notes.append("mistral-common looks for special tokens <s> and </s>, and this model has not both")
     return Written(json.dumps(content, ensure_ascii=False).encode(), tuple(differences), tuple(notes))
