@@ -22,7 +22,14 @@ from cpbpe.engine.protocol import Engine
 from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.model.files import in_folder, read_model_file
-from cpbpe.model.formats.folder_reading import CONFIG, NAMED, FolderSettings, json_head, read_settings
+from cpbpe.model.formats.folder_reading import (
+    CONFIG,
+    NAMED,
+    FolderSettings,
+    is_for_class,
+    json_head,
+    read_settings,
+)
 from cpbpe.model.formats.registry import GPT2, JSON, MODEL, NO_HINTS, Format, Hints, format_of
 from cpbpe.model.formats.values import Difference, ReadModel
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, Pieces, PieceType
@@ -82,6 +89,8 @@ def read_folder(
         if format is JSON and _has_other_prefix(read.spec, beside):
             data = _with_prefix(data, bool(beside.prefix_space))
             read = _read(data, format, beside, hints, allow_differences)
+        if format is JSON and _is_rebuilt(read.spec, beside):
+            _note_rebuilt(folder, beside, warns=not closely)
         if not closely:
             warn_of(read, f"{folder}: ")
         differences = read.differences
@@ -203,7 +212,43 @@ def _with_tokens(data: bytes, beside: FolderSettings) -> bytes:
     return json.dumps(content).encode()
 
 
-_OWN_PREFIX = ("GPT2Tokenizer", "Qwen2Tokenizer", "CodeGenTokenizer", "GPTNeoXTokenizer", "RobertaTokenizer")
+_OF_GPT2 = ("GPT2Tokenizer", "CodeGenTokenizer", *_OF_ROBERTA, "DebertaTokenizer", "WhisperTokenizer")
+_PARTS = {
+    **dict.fromkeys(_OF_GPT2, ("gpt2", "")),
+    "GPTNeoXTokenizer": ("gpt2", "NFC"),
+    "Qwen2Tokenizer": ("qwen2", "NFC"),
+}
+"""The pattern and the normal form of classes of transformers 5 that take neither from a tokenizer.json."""
+
+
+def _is_rebuilt(spec: ModelSpec, beside: FolderSettings) -> bool:
+    """Whether the class makes other parts of a tokenizer.json in transformers 5 than the file has."""
+    name = beside.tokenizer_class.removesuffix("Fast")
+    rules = spec.normalizer
+    if spec.alphabet == "bytes" and name in _PARTS:
+        pattern, form = _PARTS[name]
+        return spec.patterns != (PATTERNS[pattern],) or rules.unicode_form != form
+    # The prefix of CodeLlamaTokenizer is Metaspace's: none before a space, or after special tokens.
+    prefix = beside.prefix_space is not False
+    is_other = rules.add_dummy_prefix != prefix or (prefix and rules.prefix_before_space)
+    return spec.alphabet == "characters" and name == "CodeLlamaTokenizer" and is_other
+
+
+def _note_rebuilt(folder: str, beside: FolderSettings, *, warns: bool) -> None:
+    """Say that the class makes other parts; also in a warning, if transformers is sure to use the class."""
+    name = beside.tokenizer_class
+    note = (
+        f"tokenizer.json is followed, but the class {name} of transformers 5 makes the normalizer and the "
+        f"pre-tokenizer anew, and not as in this file, so ids can differ. To follow the file there, too, "
+        f"set tokenizer_class to PreTrainedTokenizerFast in {CONFIG}. To follow the class here, load the "
+        f"folder with transformers and save it again"
+    )
+    beside.notes.append(note)
+    if warns and is_for_class(folder, name):
+        warnings.warn(f"{folder}: {note}", UserWarning, stacklevel=calls_of_ours())
+
+
+_OWN_PREFIX = tuple(_PARTS)
 """The classes of transformers that follow `add_prefix_space`, which is false if no file says it, whatever the
 tokenizer.json says."""
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import warnings
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -550,12 +551,44 @@ def test_a_space_in_front(tmp_path: Path, name: str, said: bool | None) -> None:
     for own in (True, False):
         content = json.loads(write(model("gpt2")).data)
         content["pre_tokenizer"] = {**BYTE_LEVEL, "add_prefix_space": own, "use_regex": True}
+        content["normalizer"] = {"type": "NFC"} if name.startswith("GPTNeoX") else None
         (tmp_path / "tokenizer.json").write_text(json.dumps(content))
         theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
         tok = cpbpe.load(tmp_path)
         for text in ("the cat", " the cat", "a<|end|>the"):
             assert tok.encode(text, allowed_special="all") == theirs(text).input_ids, (own, text)
         assert cpbpe.convert(tmp_path, tmp_path / "new/m.model", verify=["the", " the"]).is_exact
+
+
+@pytest.mark.parametrize(
+    ("name", "is_other"),
+    [
+        ("PreTrainedTokenizerFast", False),
+        ("GPT2Tokenizer", True),
+        ("GPTNeoXTokenizerFast", True),
+        ("DebertaTokenizer", True),
+        ("Qwen2Tokenizer", True),
+    ],
+)
+def test_a_class_that_makes_other_parts_is_named(tmp_path: Path, name: str, is_other: bool) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    content = json.loads(write(model("llama3")).data)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tok = cpbpe.load(tmp_path)
+    text = "the cat's\n\n\tcat e\u0301 12345 日本"
+    assert (tok.encode(text) != theirs.encode(text, add_special_tokens=False)) == is_other
+    assert [f"the class {name} of transformers 5" in str(one.message) for one in seen] == [True] * is_other
+    # The two ways out: what transformers saves is read as it encodes, and another class follows the file.
+    theirs.save_pretrained(tmp_path / "saved")
+    assert cpbpe.load(tmp_path / "saved").encode(text) == theirs.encode(text, add_special_tokens=False)
+    # A config.json of another model often brings transformers to follow the file, so that is only a note.
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    assert cpbpe.load(tmp_path) == tok
+    notes = cpbpe.convert(tmp_path, tmp_path / "a.model").notes
+    assert any(f"the class {name} of" in note for note in notes) == is_other
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -282,6 +283,18 @@ def is_legacy_lost(config: Json) -> bool:
     name = config.get("tokenizer_class")
     is_llama = name in ("LlamaTokenizer", "LlamaTokenizerFast")
     return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
+
+
+def is_for_class(folder: str, name: str) -> bool:
+    """Whether transformers 5 is sure to use this class: there is no config.json, or it is for the same model.
+
+    With another model's, the folder is often loaded by the class that follows tokenizer.json.
+    """
+    config: Json = {}
+    with suppress(ModelError):
+        config = _object(folder, MODEL_CONFIG)
+    own = str(config.get("model_type") or "").replace("_", "")
+    return own in ("", name.removesuffix("Fast").removesuffix("Tokenizer").lower())
 
 
 def _fixes_pattern(folder: str) -> bool:
