@@ -210,9 +210,9 @@ def load_counts(paths: list[str]) -> WordCounts | None:
     if not count_files:
         return None
     if others:
+        why = "the standard input (-) is taken for text" if others[0] == "-" else f"{others[0]} does not"
         raise ValueError(
-            f"{count_files[0]} contains word counts, and {others[0]} does not; count that first, with "
-            f"'cpbpe count'"
+            f"{count_files[0]} contains word counts, and {why}; count that first, with 'cpbpe count'"
         )
     first, *more = map(WordCounts.load, count_files)
     return first.merge(*more)

@@ -188,6 +188,8 @@ def test_options_without_effect_are_refused(capsys: pytest.CaptureFixture[str]) 
         assert main(command.split()) == 2, command
         assert answer in capsys.readouterr().err
     assert sorted(Path().iterdir()) == before
+    assert main(["train", "my.counts", "-", "--out", "a"]) == 1
+    assert "the standard input (-) is taken for text; count that first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
