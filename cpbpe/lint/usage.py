@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.checks import checked_text
+from cpbpe.corpus.records import checked
 from cpbpe.lint.checks import Subject
 from cpbpe.lint.findings import MOST_EVIDENCE, Finding
 from cpbpe.model.spec import PieceType
@@ -49,7 +50,7 @@ def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[F
     """Yield findings about a corpus: pieces that it hardly uses or not at all, and the share of bytes."""
     # 1. Count.
     counts = np.zeros(len(subject.spec.pieces), np.int64)
-    every, size, number = (checked_text(text, "lint") for text in texts), 0, 0
+    every, size, number = checked(checked_text(text, "lint") for text in texts), 0, 0
     while batch := list(islice(every, _BATCH)):
         found, _ = subject.engine.encode_arrays(batch, 1)
         counts += np.bincount(found, minlength=len(counts))[: len(counts)]
