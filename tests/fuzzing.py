@@ -267,7 +267,8 @@ def read_texts(data: bytes) -> None:
     path = _folder({f"a.{format}{suffix}": file}) / f"a.{format}{suffix}"
     form = chance.choice(("ids", "json", "jsonl"))
     with _refused(path):
-        documents = Documents(path, format=format, column=chance.choice(("text", None, 1, 2)))
+        column = chance.choice(("text", None, 1, 2))
+        documents = Documents(path, format=format, column=column if format in Documents.tables else None)
         texts = list(documents.texts())
         path.write_bytes(b"".join(DocumentEncoder(_tok(), form).encode(documents)))
         again = b"".join(LineDecoder(_tok(), form).decode([str(path)]))

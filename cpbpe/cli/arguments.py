@@ -128,12 +128,18 @@ def check_columns(arguments: argparse.Namespace, corpus: Iterable[str]) -> None:
     """Refuse --field and --column if no file of a corpus has such."""
     if arguments.field == "text" and arguments.column is None:
         return
-    named = ("text" if file == "-" else format_of(file) for file in files_of(arguments, corpus))
-    formats = {arguments.input_format} if arguments.input_format is not None else set(named)
+    formats = _formats_of(arguments, corpus)
     if "jsonl" not in formats:
         refuse(arguments, {"field": "text"}, "no file is read as jsonl; --input-format says so of all files")
     if formats <= {"text", "jsonl"}:
         refuse(arguments, {"column": None}, "no file is read as a table; --input-format says so of all files")
+
+
+def _formats_of(arguments: argparse.Namespace, corpus: Iterable[str]) -> set[str]:
+    """The formats in which the files of a corpus are read."""
+    if arguments.input_format is not None:
+        return {arguments.input_format}
+    return {"text" if file == "-" else format_of(file) for file in files_of(arguments, corpus)}
 
 
 def check_rereadable(arguments: argparse.Namespace, corpus: Iterable[str], why: str) -> None:
@@ -153,9 +159,17 @@ def files_of(arguments: argparse.Namespace, corpus: Iterable[str]) -> Iterator[s
 
 
 def documents_of(arguments: argparse.Namespace, files: Iterable[str]) -> Documents:
-    """The documents of files, read as the arguments say. Messages name files that are left out."""
+    """The documents of files, read as the arguments say. Messages name files that are left out.
+
+    The field and the column may be about other files only; `check_columns` has seen all of them.
+    """
+    files = list(files)
+    formats = _formats_of(arguments, files)
     documents = Documents(
-        files, format=arguments.input_format, field=arguments.field, column=arguments.column
+        files,
+        format=arguments.input_format,
+        field=arguments.field if "jsonl" in formats else "text",
+        column=arguments.column if formats & {*Documents.tables} else None,
     )
     show_files(documents)
     return documents
@@ -217,6 +231,12 @@ def encode_options_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> di
     options = {name: getattr(arguments, name) for name in ENCODE if hasattr(arguments, name)}
     if "alpha" not in options:
         refuse(arguments, {"seed": None}, "only --alpha samples")
+    # (Tokens that are not special are found in every text.)
+    finds_tokens = "allowed_special" in options or bool(tokenizer.facts.special.plain)
+    if not finds_tokens:
+        refuse(
+            arguments, {"prefix_after_special": None}, "there are no special tokens without --allowed-special"
+        )
     for name, word in (("allowed_special", "all"), ("disallowed_special", "raise")):
         if name in options:
             options[name] = word if options[name] == [word] else tuple(options[name])
@@ -227,7 +247,7 @@ def encode_options_of(arguments: argparse.Namespace, tokenizer: Tokenizer) -> di
     }
     if arguments.file_options:
         return {**asked, **options}
-    if "allowed_special" not in options:  # then there is nothing that a prefix could come after
+    if not finds_tokens:  # then there is nothing that a prefix could come after
         asked.pop("prefix_after_special", None)
     if asked and not arguments.quiet:
         flags = listed([given(name, value) for name, value in asked.items()])

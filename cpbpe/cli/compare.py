@@ -128,6 +128,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(
             f"--base must be one of the texts ({', '.join(named)}), not {arguments.base}"
         )
+    if len(named) == 1:
+        refuse(arguments, {"base": None}, "prices need several texts, and there is one")
     with importing:
         from cpbpe.tools.compare import compare
     loaded = _models(arguments, models)

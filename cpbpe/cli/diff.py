@@ -21,6 +21,8 @@ from cpbpe.cli.output import as_json, canvas, check_outputs, form_of, write_text
 from cpbpe.cli.parsing import NotUnderstoodError, Parser, refuse
 from cpbpe.lazy import importing
 
+_LIMIT = 8
+
 _DESCRIPTION = """\
 Show what is different between two models, of whatever kinds: whether ids that
 were stored mean the same; the shortest text whose tokens differ, and on a
@@ -50,7 +52,7 @@ def parser() -> Parser:
     parser.add_argument("models", nargs="*", metavar="OLD NEW FILE", help=f"{HELP}; twice; then a corpus")
     parser.section("how")
     parser.add("--no-search", "do not look for a text whose tokens differ")
-    parser.add("--limit N", "show this many pieces of a kind (default: 8)", default=8)
+    parser.add("--limit N", "show this many pieces of a kind (default: 8)", default=_LIMIT)
     parser.add("--json", "write JSON, with all pieces")
     parser.add("--out -o FILE", f"{OUT}; .html and .json say the form")
     parser.add("--exit-code", "end with the exit code 1 if anything is different")
@@ -71,8 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_reading(arguments, "there is no corpus")
     check_columns(arguments, files)
     if arguments.quiet:
-        refuse(arguments, {"json": False, "out": None}, "--quiet writes nothing")
+        refuse(arguments, {"json": False, "out": None, "limit": _LIMIT}, "--quiet writes nothing")
     form = form_of(arguments.out, "json" if arguments.json else None)
+    if form == "json":
+        refuse(arguments, {"limit": _LIMIT}, "JSON has all pieces")
     check_outputs([arguments.out], chain((old, new), files_of(arguments, files)))
     needing = incomplete([old, new])
     first, second = (load(arguments, path, plain=path not in needing) for path in (old, new))

@@ -182,15 +182,15 @@ def files_of(arguments: argparse.Namespace) -> list[str]:
 def documents_of_files(arguments: argparse.Namespace) -> Documents:
     """The texts in the files."""
     try:
-        documents = Documents(
-            files_of(arguments),
+        files = files_of(arguments)
+        check_columns(arguments, files)
+        return Documents(
+            files,
             format=arguments.input_format,
             field=arguments.field,
             column=arguments.column,
             whole=arguments.whole,
         )
-        check_columns(arguments, documents.files)
-        return documents
     except FileNotFoundError as error:
         if any(" " in file for file in arguments.files):
             show = f"cpbpe show {arguments.model} 'Some text'"

@@ -17,7 +17,7 @@ from cpbpe.cli.arguments import (
     progress_of,
 )
 from cpbpe.cli.output import print_report, say, show_files
-from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number
+from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, number, refuse
 from cpbpe.corpus.find import Hidden
 from cpbpe.lazy import importing
 from cpbpe.packing.manifest import Manifest, Place
@@ -135,6 +135,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise NotUnderstoodError(f"there is no corpus; name a file or a folder after the model: {_EXAMPLE}")
     if arguments.out is None:
         raise NotUnderstoodError(f"the result has no name; give one with --out: {_EXAMPLE}")
+    if not arguments.validation:
+        refuse(arguments, {"validation_seed": 0}, "it is about --validation SHARE")
     tokenizer = load(arguments)
     names = ("to", "dtype", "shard_size", "shuffle_seed", "validation", "validation_seed", "threads")
     options: Any = {name: getattr(arguments, name) for name in names}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpbpe.cli.arguments import add_messages, add_reading, check_columns, files_of, found_of, progress_of
 from cpbpe.cli.output import check_outputs, existing, make_folder, print_report, say, show_files
-from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values
+from cpbpe.cli.parsing import Flags, NotUnderstoodError, OneOf, Parser, flag, listed_values, refuse
 from cpbpe.corpus.find import find
 from cpbpe.lazy import importing
 from cpbpe.model.writing import write_all
@@ -210,9 +210,9 @@ def load_counts(paths: list[str]) -> WordCounts | None:
     if not count_files:
         return None
     if others:
+        why = "the standard input (-) is taken for text" if others[0] == "-" else f"{others[0]} does not"
         raise ValueError(
-            f"{count_files[0]} contains word counts, and {others[0]} does not; count that first, with "
-            f"'cpbpe count'"
+            f"{count_files[0]} contains word counts, and {why}; count that first, with 'cpbpe count'"
         )
     first, *more = map(WordCounts.load, count_files)
     return first.merge(*more)
@@ -315,7 +315,10 @@ def options_of(arguments: argparse.Namespace) -> AnyOptions:
         raise NotUnderstoodError(f"--model-type: cpbpe trains bpe only, not {kind!r}; leave it out")
     names = (*OPTIONS, *(name for name in BYTE_NAMES if name in ONLY_BYTES))
     changes = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-    return complete_options(arguments.preset or "llama2", changes)
+    options = complete_options(arguments.preset or "llama2", changes)
+    if not getattr(options, "input_sentence_size", 0):
+        refuse(arguments, {"seed": 0}, "only --input-sentence-size N samples")
+    return options
 
 
 def source_arguments(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ documents of these, in blocks of a few megabytes; `cpbpe.training.corpus` makes 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cpbpe.corpus.files import parts, shown_path, split_lines, whole_lines
@@ -33,6 +33,9 @@ Path = str | os.PathLike[str]
 
 class Files:
     """Files with texts, not yet read. The constructor raises all errors that can be found without reading."""
+
+    tables: Collection[str] = ("tsv", "csv", *FOR_PYARROW)
+    """The formats in which the text is in a column."""
 
     def __init__(
         self,
@@ -75,6 +78,8 @@ class Files:
             raise CorpusError(
                 f"{format.capitalize()} cannot be read from the standard input ('-'); give a file"
             )
+        if self.files:
+            self.check_columns(set(map(self.format_of, self.files)))
         self.total = size_of(self.files)
         """The total size of the files on the disk; None if it is unknown."""
         self.begin()
@@ -96,6 +101,21 @@ class Files:
     def format_of(self, path: str) -> str:
         """The format in which one of the files is read."""
         return self.format or ("text" if path == "-" else format_of(path))
+
+    def check_columns(self, formats: Collection[str]) -> None:
+        """Refuse a field or a column if nothing is read in a format that has such."""
+        if self._raw:  # (compat.sentencepiece reads so, and has neither)
+            return
+        if self._field != "text" and "jsonl" not in formats:
+            raise CorpusError(
+                f"{named('field')} means nothing here: no file is read as jsonl ({given('format', 'jsonl')} "
+                f"says so of all files); leave it out"
+            )
+        if self._column != "text" and not set(self.tables) & set(formats):
+            raise CorpusError(
+                f"{named('column')} means nothing here: no file is read as {', '.join(self.tables)} "
+                f"({named('format')} says so of all files); leave it out"
+            )
 
     def parts_of(self, path: str, part_bytes: int | None = None) -> Iterator[bytes]:
         """The content of one of the files."""

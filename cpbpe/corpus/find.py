@@ -432,7 +432,7 @@ def is_no_text(head: bytes, any_text: bool = False) -> str | None:
                     arrow=given("format", "arrow"),
                     counts=advised(
                         "to train on them, give cpbpe.WordCounts.load(path)",
-                        "'cpbpe train' takes such files, without others",
+                        "'cpbpe train' takes such files by their names, without others",
                     ),
                     utf_16=_to_utf_8("utf-16"),
                     utf_32=_to_utf_8("utf-32"),

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -103,6 +104,14 @@ def encoded(text: str, where: Callable[[], str]) -> bytes:
             f"{where()} is not valid Unicode: {error}; "
             + advised("correct it, or give the texts as bytes: text.encode(errors='replace')", "correct it")
         ) from None
+
+
+def checked(texts: Iterable[str | bytes]) -> Iterator[str | bytes]:
+    """The same texts. One that holds half of a surrogate pair is refused, with its number."""
+    for number, text in enumerate(texts, 1):
+        if isinstance(text, str) and not text.isascii():
+            encoded(text, partial("text {}".format, number))
+        yield text
 
 
 # --- Tables as text ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.checks import checked_text
+from cpbpe.errors import CorpusError
 from cpbpe.lint.checks import Subject
 from cpbpe.lint.findings import MOST_EVIDENCE, Finding
 from cpbpe.model.spec import PieceType
@@ -45,11 +46,22 @@ _MOST_HEADER = 100_000_000
 Floats = NDArray[np.float32]
 
 
+def _checked(texts: Iterable[str | bytes]) -> Iterator[str | bytes]:
+    """The same texts. One that holds half of a surrogate pair is refused, with its number."""
+    for number, text in enumerate(texts, 1):
+        text = checked_text(text, "lint")
+        try:
+            _ = text.encode() if isinstance(text, str) and not text.isascii() else b""
+        except UnicodeEncodeError as error:
+            raise CorpusError(f"text {number} is not valid Unicode: {error}; correct it") from None
+        yield text
+
+
 def usage_findings(subject: Subject, texts: Iterable[str | bytes]) -> Iterator[Finding]:
     """Yield findings about a corpus: pieces that it hardly uses or not at all, and the share of bytes."""
     # 1. Count.
     counts = np.zeros(len(subject.spec.pieces), np.int64)
-    every, size, number = (checked_text(text, "lint") for text in texts), 0, 0
+    every, size, number = _checked(texts), 0, 0
     while batch := list(islice(every, _BATCH)):
         found, _ = subject.engine.encode_arrays(batch, 1)
         counts += np.bincount(found, minlength=len(counts))[: len(counts)]

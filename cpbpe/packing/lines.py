@@ -46,6 +46,8 @@ _TABLE_AFTER_PIECES = 1 << 16
 _OPEN = b'{"ids":['
 """How an object that holds only ids begins."""
 _SHOWN = 40
+_BOM = b"\xef\xbb\xbf"
+_WITHOUT_BOM = "the file begins with a byte order mark; save it without one"
 """How many characters of a wrong word messages show."""
 _NUMBERS = 1 << 16
 """Offsets below this have words of their own. Longer texts are left to `json`."""
@@ -458,10 +460,11 @@ class LineDecoder:
             number = part.first + lines.count(b"\n", 0, wrong)
             if word.isdigit():
                 raise CorpusError(self._no_id(part.name, number, shown))
-            way_out = given("format", "jsonl" if word[:1] in (b"{", b"[") else "pieces")
+            form = given("format", "jsonl" if word[:1] in (b"{", b"[") else "pieces")
+            way_out = _WITHOUT_BOM if word.startswith(_BOM) else f"for something else, give {form}"
             raise CorpusError(
                 f"{part.name}:{number}: {shown!r} is not an id; ids are whole numbers with spaces between "
-                f"them (for something else, give {way_out})"
+                f"them ({way_out})"
             )
         return ids, offsets
 
@@ -503,10 +506,12 @@ class LineDecoder:
                 texts.append(tokenizer.decode(known, **self._options))
                 continue
             if engine.head["byte_fallback"] or self._options:
-                shown = pieces[ids.index(None)].decode(errors="backslashreplace")[:_SHOWN]
+                piece = pieces[ids.index(None)]
+                shown = piece.decode(errors="backslashreplace")[:_SHOWN]
+                why = f"were these made with another one? (for lines of ids, give {given('format', 'ids')})"
                 raise CorpusError(
-                    f"{part.name}:{number}: there is no piece {shown!r} in this model; were these made with "
-                    f"another one? (for lines of ids, give {given('format', 'ids')})"
+                    f"{part.name}:{number}: there is no piece {shown!r} in this model; "
+                    + (_WITHOUT_BOM if piece.startswith(_BOM) else why)
                 )
             texts.append(tokenizer.decode_pieces(pieces))
         text = self._joined(texts)

@@ -155,6 +155,10 @@ def pack_source(
     kind.check(None if size is None else size.tokens(item_bytes) * item_bytes)
     share = _share(how["validation"])
     split_seed = _seed("validation_seed", how["validation_seed"])
+    if split_seed and not share:
+        raise ValueError(
+            f"{named('validation_seed')} means nothing without {named('validation')}; give both, or neither"
+        )
     seed = None if how["shuffle_seed"] is None else _seed("shuffle_seed", how["shuffle_seed"])
     # 2. An earlier run, if there is one. What it wrote into a folder of the corpus is no part of that.
     before = Manifest.load(place) if place.exists() else None

@@ -18,6 +18,7 @@ from cpbpe.checks import is_missing, listed_column, table_way_out
 from cpbpe.corpus.documents import DocumentBlock, Documents
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
+from cpbpe.spelling import named
 
 BATCH_BYTES = 4 << 20
 """A batch has about this much text: enough to keep all threads busy, and little next to memory."""
@@ -310,6 +311,11 @@ def source_of(given: Any, **reading: Any) -> Source:
             f"source is a list of str, and {given[0]!r} is a file; give Path objects for paths, or "
             f"iter(texts) for texts"
         )
+    for name in ("format", "field", "column", "whole"):
+        if reading.get(name) not in (None, "text", False):
+            raise CorpusError(
+                f"{named(name)} means nothing here: it is about files, and source is not a path; leave it out"
+            )
     return TextSource(given)
 
 

@@ -169,6 +169,7 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
         raise ConversionError(no_place)
     # 2. The files.
     made = _output(spec, path, wanted, allow_differences)
+    _refuse_to_replace(source, made.files)
     differences = (*read.differences, *made.differences)
     # 3. Before they are written, they are tried.
     files.update(made.by_format)
@@ -251,6 +252,19 @@ def _output(spec: ModelSpec, path: str, format: str, allow_differences: bool) ->
         differences += (own := tuple(verifying.model_file_differences(spec)))
         _refuse_own_fields(own, allow_differences)
     return Output(row.files(path, written.data), {format: written.data}, differences, written.notes)
+
+
+def _refuse_to_replace(source: Source, files: Iterable[str]) -> None:
+    """Raise an error if a file of the source would be replaced: what the result leaves out would be gone."""
+    if not isinstance(source, (str, os.PathLike)):
+        return
+    folder = folder_of(source)
+    for name in filter(os.path.exists, files):
+        beside = os.path.dirname(os.path.realpath(name)) if folder is not None else name
+        if os.path.samefile(beside, source if folder is None else folder):
+            raise ValueError(
+                f"{name!r} is read here, and would be replaced; choose another name for the result"
+            )
 
 
 def _refuse_own_fields(differences: Sequence[Difference], allow_differences: bool) -> None:

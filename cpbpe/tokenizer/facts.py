@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 from cpbpe import checks
@@ -82,9 +83,13 @@ class ModelFacts:
         file = self.source if isinstance(self.source, bytes) else None
         return replace(spec_of(self.engine.columns(), file), added=added)
 
-    @kept
+    @property
     def settings(self) -> Settings:
-        """What the file says about itself."""
+        """What the file says about itself. It is a copy, so that changing it changes no tokenizer."""
+        return deepcopy(self._settings)
+
+    @kept
+    def _settings(self) -> Settings:
         with importing:
             from cpbpe.model.formats.sentencepiece import read_settings
         return read_settings(self.file)
@@ -382,6 +387,13 @@ class ModelFacts:
         with importing:
             from cpbpe.model.formats.sentencepiece import read
         return read(self.file)
+
+    def spec_for_users(self) -> ModelSpec:
+        """The same with mappings that may be changed without changing a tokenizer."""
+        spec = copy(self.full_spec)  # (with the ids, which take long to list)
+        for name in ("settings", "carried"):
+            object.__setattr__(spec, name, deepcopy(getattr(spec, name)))
+        return spec
 
 
 def token_variables(facts: ModelFacts) -> dict[str, str]:

@@ -599,7 +599,7 @@ class Tokenizer:
     @property
     def spec(self) -> ModelSpec:
         """The model as a value. A changed copy can become a tokenizer again with `from_spec`."""
-        return self._facts.full_spec
+        return self._facts.spec_for_users()
 
     @property
     def vocab_size(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cpbpe.corpus.documents import Documents
+from cpbpe.corpus.records import checked
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import advised, counted, sized
 from cpbpe.text.drawn import shown
@@ -271,7 +272,7 @@ def texts_of(texts: Texts) -> Iterable[str | bytes]:
         raise TypeError("texts is an iterable of texts, or a Path of files; for one text give a list with it")
     if isinstance(texts, os.PathLike):
         texts = Documents(texts)
-    return texts.texts() if isinstance(texts, Documents) else texts
+    return texts.texts() if isinstance(texts, Documents) else checked(texts)
 
 
 def loaded(model: Model) -> Tokenizer:

@@ -244,6 +244,7 @@ class Edit:
         for word in words:
             if not isinstance(word, str):
                 raise TypeError(f"a word is a str, not {type(word).__name__}; pieces may be bytes")
+            _utf8(word)
             text = engine.normalize(word.strip()).encode()
             if not text:
                 raise ValueError(f"the word {word!r} is empty, or nothing is left of it by normalization")
@@ -254,7 +255,7 @@ class Edit:
         for piece in pieces:
             if not isinstance(piece, (str, bytes)):
                 raise TypeError(f"a piece is str or bytes, not {type(piece).__name__}")
-            wanted[piece.encode() if isinstance(piece, str) else piece] = None
+            wanted[_utf8(piece) if isinstance(piece, str) else piece] = None
         notes = []
         if without:
             notes.append(
@@ -658,9 +659,9 @@ class Edit:
                 raise ModelError(f"{name} is text, and its name is its text; only special pieces have names")
             if kind == PieceType.USER_DEFINED:
                 promise = OTHER_NAMES
-                if reason := never_found(spec, after.encode()):
+                if reason := never_found(spec, _utf8(after)):
                     raise ModelError(reason)
-            rows.texts[id] = after.encode()
+            rows.texts[id] = _utf8(after)
         rows.rename(names)
         bound = {
             option: [names.get(name, name) for name in value] if isinstance(value, tuple) else value
@@ -773,6 +774,13 @@ def edit(model: str | os.PathLike[str] | Tokenizer) -> Edit:
     (['▁a', '▁tokenizer'], <cpbpe.Edit: add; 32000 ids → 32001>)
     """
     return Edit(loaded(model))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"{text!r} holds half of a surrogate pair, which is no text") from None
 
 
 def _woken(names: list[str]) -> list[str]:

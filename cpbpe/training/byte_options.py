@@ -308,4 +308,13 @@ def complete_options(preset: str | AnyOptions, changes: Mapping[str, Any]) -> An
             f"{named(name)}: only byte-level models have it, such as those of {given('preset', 'gpt4')}; for "
             f"this one, {way_out}"
         )
+    # (Beside a file of rules a name counts for nothing, as in sentencepiece; and that of a preset gives way.)
+    if (
+        changes.get("normalization_rules")
+        and changes.get("normalization_rule_name", "identity") != "identity"
+    ):
+        raise TrainingError(
+            f"{named('normalization_rule_name')} and {named('normalization_rules')} exclude each other; "
+            f"choose one"
+        )
     return base.replace(**changes)

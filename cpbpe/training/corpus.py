@@ -89,6 +89,8 @@ class Corpus(Files):
     [[b'One text.', b'Another.']]
     """
 
+    tables = ("csv", *FOR_PYARROW)  # (a .tsv file holds texts and counts here)
+
     def __init__(
         self,
         source: Source,
@@ -116,6 +118,7 @@ class Corpus(Files):
             self.total = None
             if format in (FOR_PYARROW if hasattr(source, "read") else ("csv", "jsonl", *FOR_PYARROW)):
                 raise TrainingError(f"{given('format', format)} is for files, and source is not a path")
+            self.check_columns({format or "text"})
             self._items = listed_column(source)
 
     @property

@@ -706,11 +706,12 @@ GROUPS: dict[str, dict[str, Meaning]] = {
         ),
         "normalization_rule_tsv": Meaning(
             "a file with rules of your own: on each line code points in hexadecimal, a tab, and the code "
-            "points that replace them",
+            "points that replace them. They take the place of `normalization_rule_name`, as in sentencepiece",
             "Use it if no named set of rules fits.",
         ),
         "normalization_rules": Meaning(
-            'rules of your own, as pairs of texts or as a mapping: [("①", "1")]',
+            'rules of your own, as pairs of texts or as a mapping: [("①", "1")]; they take the place of '
+            "those of a preset",
             "Use it if no named set of rules fits.",
         ),
         "denormalization_rule_tsv": Meaning(

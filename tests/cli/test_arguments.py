@@ -168,6 +168,14 @@ MEANINGLESS = [
     ("count my.counts --out a --field a", "--field means nothing here: the files contain word counts"),
     ("compare sentencepiece:my.model corpus.txt --pattern gpt2", "nothing here: other libraries know it"),
     ("compare my.model a=- b=-", "the standard input ('-') can be read only once; give it once"),
+    ("compare my.model corpus.txt --base corpus", "--base means nothing here: prices need several texts"),
+    ("pack my.model corpus.txt --out a --validation-seed 1", "nothing here: it is about --validation SHARE"),
+    ("encode my.model corpus.txt --no-prefix-after-special", "no special tokens without --allowed-special"),
+    ("diff my.model my.model --json --limit 3", "--limit means nothing here: JSON has all pieces"),
+    ("diff my.model my.model --out a.json --limit 3", "--limit means nothing here: JSON has all pieces"),
+    ("diff my.model my.model --quiet --limit 3", "--limit means nothing here: --quiet writes nothing"),
+    ("train corpus.txt --out a --seed 1", "--seed means nothing here: only --input-sentence-size N samples"),
+    ("count corpus.txt --out a --seed 1", "--seed means nothing here: only --input-sentence-size N samples"),
     ("compare my.model corpus.txt --format json --out a.csv", "named as csv, and this would be json"),
 ]
 """Commands with an option that would have no effect, or with a text that could not be read again."""
@@ -180,6 +188,8 @@ def test_options_without_effect_are_refused(capsys: pytest.CaptureFixture[str]) 
         assert main(command.split()) == 2, command
         assert answer in capsys.readouterr().err
     assert sorted(Path().iterdir()) == before
+    assert main(["train", "my.counts", "-", "--out", "a"]) == 1
+    assert "the standard input (-) is taken for text; count that first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -261,3 +261,26 @@ def test_what_a_file_carries_is_shown(folder: Path, capsys: pytest.CaptureFixtur
     assert "prefix no space is put in front of a text" in out
     with pytest.raises(AttributeError, match="use chat_templates"):
         _ = cpbpe.load(".").chat_template  # type: ignore[attr-defined]
+
+
+def test_the_source_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the new file leaves out would be gone."""
+    monkeypatch.chdir(tmp_path)
+    cpbpe.train(["hello world"] * 9, vocab_size=275, hard_vocab_limit=False).save("a")
+    cpbpe.convert("a.model", "folder/")
+    Path("link.model").symlink_to("a.model")
+    Path("link").symlink_to("folder")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    for source, target, to in (
+        ("a.model", "a.model", None),
+        ("a.model", "./link.model", "tokenizer.json"),
+        (Path("link.model"), Path("a.model"), None),
+        ("folder", "folder/", None),
+        ("folder", "link/", None),
+        ("folder/tokenizer.json", "folder/", None),
+        ("link", "folder/tokenizer.json", None),
+    ):
+        with pytest.raises(ValueError, match="is read here, and would be replaced; choose another name"):
+            cpbpe.convert(source, target, to=to)
+    assert before == {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    cpbpe.convert("folder", "folder/other.model")

@@ -155,6 +155,17 @@ def test_what_the_file_asks_for(capsys: pytest.CaptureFixture[str]) -> None:
     told = said.format("--no-prefix-after-special", "--prefix-after-special")
     assert ids(*special) == (line(allowed_special="all", prefix_after_special=True), told)
     assert ids(*special, "--file-options") == (line(allowed_special="all"), "")
+    # A token that is not special is found in every text, and what comes after it may have a prefix.
+    shown = json.loads(Path("asks/tokenizer.json").read_text())
+    token = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    shown["added_tokens"].append({**token, "id": len(tok), "content": "<T>"})
+    Path("plain.json").write_text(json.dumps(shown))
+    Path("b.txt").write_text("Hi<T>Hi\n")
+    outs = []
+    for option in ("--prefix-after-special", "--no-prefix-after-special"):
+        assert main(["encode", "plain.json", "b.txt", option, "--quiet"]) == 0
+        outs.append(capsys.readouterr().out)
+    assert outs[0] != outs[1]
     assert main(["pack", "asks", "a.txt", "--out", "out", "--file-options"]) == 0
     assert [row.tolist() for row in cpbpe.PackedTokens("out")] == [tok.encode("Hi</s>Hi")]
     assert main(["pack", "asks", "a.txt", "--out", "without"]) == 0

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
-from cpbpe import CorpusError, WordCounts
+from cpbpe import CorpusError, WordCounts, edit, pack, train
 from cpbpe.corpus import files, records
 from cpbpe.corpus.documents import DocumentBlock, Documents
 from tests.support.processes import environment
@@ -362,6 +362,38 @@ def test_training_reads_the_same_tables() -> None:
         assert WordCounts.build(file, format="csv", column="body") == expected
     with pytest.raises(TypeError, match=r"column must be a name \(str\) or a number, not 1.5"):
         WordCounts.build("a.csv", column=1.5)  # type: ignore[arg-type]
+
+
+def test_fields_and_columns_where_there_are_none() -> None:
+    """They would be ignored, and what is read may be another text than was meant."""
+    write("a.txt", "one\n")
+    write("a.jsonl", '{"body": "one"}\n')
+    write("a.tsv", "one\t2\n")
+    tok = train(["one"], vocab_size=270, hard_vocab_limit=False).tokenizer
+    calls: list[Callable[..., Any]] = [
+        lambda source, **reading: train(source, vocab_size=270, hard_vocab_limit=False, **reading),
+        WordCounts.build,
+        lambda source, **reading: pack(tok, source, "out", **reading),
+        lambda source, **reading: edit(tok).from_corpus(source, 1, **reading),
+    ]
+    for call in calls:
+        for source in ("a.txt", ["one"], iter(["one"])):
+            with pytest.raises(CorpusError, match=r"^field means nothing here: .*; leave it out"):
+                call(source, field="body")
+            with pytest.raises(CorpusError, match=r"^column means nothing here: .*; leave it out"):
+                call(source, column="body")
+    with open("a.txt") as file, pytest.raises(CorpusError, match=r"^field means nothing here"):
+        train(file, field="body")
+    with pytest.raises(CorpusError, match=r"^field means nothing here: no file is read as jsonl"):
+        train("a.tsv", field="body")
+    with pytest.raises(CorpusError, match=r"^column means nothing here"):  # (a text and its count)
+        train("a.tsv", column=1)
+    with pytest.raises(CorpusError, match=r"^whole means nothing here: it is about files"):
+        pack(tok, ["one"], "out", whole=True)
+    with pytest.raises(CorpusError, match=r"^format means nothing here: it is about files"):
+        pack(tok, ["one"], "out", format="jsonl")
+    # One file with fields is enough.
+    assert WordCounts.build([Path("a.txt"), Path("a.jsonl")], field="body") == WordCounts.build(["one"] * 2)
 
 
 def test_an_unknown_format() -> None:

@@ -164,6 +164,20 @@ def fields(message: Any) -> dict[str, Any]:
     return made
 
 
+def test_changing_settings_changes_no_tokenizer() -> None:
+    tok = tokenizer("llama", "core")
+    expected = [tok.settings, tok.spec, tok.file_options, tok.to_bytes()]
+    for settings in (tok.settings, tok.spec.settings, tok.inspect().settings):
+        settings.trainer["vocab_size"] = 5  # type: ignore[index]
+        settings.trainer.setdefault("control_symbols", []).append("x")  # type: ignore[attr-defined]
+        settings.normalizer["name"] = "x"  # type: ignore[index]
+    tok.spec.carried.options["add_eos"] = True  # type: ignore[index]
+    tok.spec.carried.roles["mask"] = "x"  # type: ignore[index]
+    tok.file_options["add_eos"] = True
+    assert [tok.settings, tok.spec, tok.file_options, tok.to_bytes()] == expected
+    assert "mask" not in tok.token_roles
+
+
 @tiers.engines
 @tiers.models()
 def test_settings_and_spec(name: str, engine: str) -> None:

@@ -254,6 +254,8 @@ def test_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ValueError, match=r"'a\.txt' is a file; give Path objects for paths, or iter\(texts\)"
     ):
         cpbpe.pack(TOK, ["a.txt"], "wrong")
+    with pytest.raises(ValueError, match="validation_seed means nothing without validation; give both"):
+        cpbpe.pack(TOK, ["a"], "wrong", validation_seed=1)
     with pytest.raises(cpbpe.CorpusError, match="item 2 is not valid Unicode"):
         cpbpe.pack(TOK, ["a", "\ud800"], "half")
 

@@ -248,6 +248,12 @@ def test_pieces_with_newlines(engine: str) -> None:
             "ids",
             r"lines:3: there is no id 99999: .* are 0 to 31999; were these made with",
         ),
+        (b"\xef\xbb\xbf1 2\n", "ids", r"lines:1: .* is not an id; .* byte order mark; save it without one"),
+        (
+            "\ufeff▁a\n".encode(),
+            "pieces",
+            r"lines:1: there is no piece .* byte order mark; save it without one",
+        ),
         (b"1 2\n-1", "ids", r"lines:2: '-1' is not an id"),
         (b"1\n\v 2", "ids", r"lines:2: '\\x0b' is not an id"),
         (b"1 \f2 3\r", "ids", r"lines:1: '\\x0c2' is not an id"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cpbpe
-from cpbpe import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Tokenizer
+from cpbpe import ModelError, ModelSpec, NormalizerSpec, Piece, Pieces, PieceType, Tokenizer
 from cpbpe.tools.diff import StoredIds
 from cpbpe.tools.differing_text import TwoModels, shortest_difference
 from tests.bytes.models import model as byte_level
@@ -283,3 +283,26 @@ def test_nothing_to_find() -> None:
     assert found.tried > 100_000
     assert "none was found that has other tokens" in str(found)
     assert shortest_difference(TwoModels(one, other), [])[0] is None
+
+
+def test_half_of_a_surrogate_pair_is_no_text() -> None:
+    """It is refused with the place or the text, wherever `encode` would refuse it."""
+    tok, half = tokenizer("llama", "core"), "a\ud83e"
+    calls: list[Callable[[], object]] = [
+        lambda: cpbpe.diff(tok, tok, ["é", half]),
+        lambda: tok.lint(["é", half]),
+        lambda: cpbpe.edit(tok).prune(["é", half]),
+        lambda: cpbpe.edit(tok).report(["é", half]),
+        lambda: cpbpe.edit(tok).from_corpus(["é", half], 1),
+    ]
+    for of_texts in calls:
+        with pytest.raises(cpbpe.CorpusError, match=r"^(text|item) 2 is not valid Unicode: .*; correct it"):
+            of_texts()
+    names: list[Callable[[], object]] = [
+        lambda: cpbpe.edit(tok).rename({"<s>": half}),
+        lambda: cpbpe.edit(tok).add([half]),
+        lambda: cpbpe.edit(tok).add(pieces=[half], kind="control"),
+    ]
+    for of_names in names:
+        with pytest.raises(ModelError, match=r"^'a\\ud83e' holds half of a surrogate pair"):
+            of_names()

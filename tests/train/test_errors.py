@@ -81,6 +81,17 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
         train("there is no such corpus", **options)
 
 
+def test_a_name_of_rules_beside_rules() -> None:
+    """A name would be ignored; that of a preset gives way to rules, and "identity" has no rules to lose."""
+    rules: dict[str, Any] = {"normalization_rules": {"a": "b"}, "vocab_size": 300, "hard_vocab_limit": False}
+    with pytest.raises(TrainingError, match="normalization_rule_name and normalization_rules exclude"):
+        train("there is no such corpus", normalization_rule_name="nfkc", **rules)
+    presets: list[dict[str, Any]] = [{"preset": "sentencepiece"}, {"normalization_rule_name": "identity"}]
+    for named in presets:
+        tok = train(TEXTS, **named, **rules).tokenizer
+        assert tok.normalize("aＡ").strip("▁") == "bＡ"
+
+
 WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
     ({"vocab_size": "1000"}, "vocab_size must be an integer, not '1000'"),
     ({"vocab_size": 1000.0}, "vocab_size must be an integer"),
