@@ -29,6 +29,7 @@ class Cutter:
     def __init__(self, pattern: str, engine: str):
         self._find: Callable[[str], Any]
         """Returns the spans of the matches in a text: an array from the core, a list from the reference."""
+        self._matches: Callable[[str], Any] | None = None
         if engine == "core":
             from cpbpe import _core
 
@@ -36,7 +37,8 @@ class Cutter:
             self._find, self.is_complete = splitter.spans, splitter.has_scanner
             return
         with importing:
-            from cpbpe.reference.byte_level.patterns import compiled
+            from cpbpe.reference.byte_level.patterns import compiled, matches
+        self._matches = partial(matches, pattern)
         compiled(pattern)  # raises an error if it is not a regular expression
         self._find, self.is_complete = partial(_spans, pattern), pattern in PATTERNS.values()
 
@@ -52,8 +54,9 @@ class Cutter:
         return [data[begin:end] for begin, end in self.spans(text)]
 
     def finds(self, text: str) -> bool:
-        """Whether a text has a match."""
-        return len(self._find(text)) > 0
+        """Whether a text has a match. (The reference does not look for the others.)"""
+        found = self._matches(text) if self._matches else self._find(text)
+        return next(iter(found), None) is not None
 
     def parts(self, text: str) -> list[bytes] | None:
         """The matches in a text; None if together they are the whole text, which then need not be copied."""
