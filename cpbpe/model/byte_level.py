@@ -24,7 +24,7 @@ from cpbpe.model.pair_ranks import (
     differences,
     merged,
     ordered,
-    pairs_that_make,
+    pairs_by_text,
     ranks_of,
     shortest_first,
 )
@@ -282,7 +282,7 @@ def pairs_of(spec: ModelSpec) -> Listed:
     Listed(pairs={'ab': ('a', 'b'), 'abc': ('ab', 'c')}, unmade=['xyz'], differs=False, text=None)
     """
     ranks = ranks_in_letters(spec)
-    made = pairs_that_make(ranks, by_text(ranks))
+    made = pairs_by_text(ranks)
     equal = candidates(made, ranks)
     order = ordered(made, ranks, equal)
     differs, text = False, None
@@ -325,7 +325,7 @@ def of_ranks(spec: ModelSpec, first: int, program: str) -> Iterator[Difference]:
             break
     if not spec.whole:
         ranks = {to_letters(piece): float(id - first) for id, piece in several}
-        made = pairs_that_make(ranks, by_text(ranks))
+        made = pairs_by_text(ranks)
         if unmade := next((piece for _, piece in several if to_letters(piece) not in made), None):
             reason = f"{program} takes a chunk that is a piece whole, and here no merges make it"
             yield Difference(reason, shown(unmade))

@@ -44,15 +44,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.lazy import Kept
-from cpbpe.model.pair_ranks import by_text, merged, pairs_that_make, steps
+from cpbpe.model.pair_ranks import by_text, made_at_once, merged, steps
 
 Bools = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
 _NEVER = 1 << 62
 _NONE = -1
-_SHORT = 32
-"""Pieces up to this length merge all at once."""
 
 
 class Neighbours:
@@ -70,7 +68,7 @@ class Neighbours:
         self._rank = by_text(ranks)
         # 1. The symbols: letters, then the pieces that merging makes, the shortest first.
         roots = sorted({*letters, *"".join(ranks)})
-        texts, left, right, rank = _made(ranks, roots)
+        texts, left, right, rank = made_at_once(ranks, roots)
         count, size = len(roots), len(texts)
         starts = np.unique(np.fromiter(map(len, texts[count:]), np.int64), return_index=True)[1] + count
         levels = [*map(slice, starts.tolist(), [*starts[1:].tolist(), size])]
@@ -238,104 +236,3 @@ def _union(begins: Places, ends: Places, size: int) -> Bools:
     borders = np.stack((begins[is_new], reached[np.append(is_new[1:], True)[: len(begins)]]), 1).ravel()
     lengths = np.diff(np.concatenate(([0], borders, [size])))
     return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
-
-
-def _made(ranks: Mapping[str, int], roots: list[str]) -> tuple[list[str], Places, Places, Places]:
-    """The letters, and the pieces that merging makes, the shortest first. For each its parts, and its rank: a
-    small number, the lowest for letters.
-
-    This does what `pairs_that_make` does, but merges all texts of a length at once, which is faster.
-    """
-    texts = [*roots, *sorted(ranks, key=len)]
-    size, count = len(texts), len(roots)
-    values = np.fromiter(map(ranks.__getitem__, texts[count:]), np.int64)
-    rank = np.concatenate((np.full(count, _NONE), np.unique(values, return_inverse=True)[1].ravel()))
-    lengths = np.fromiter(map(len, texts), np.int64)
-    levels = [
-        (length, *np.searchsorted(lengths, (length, length + 1)).tolist())
-        for length in np.unique(lengths[lengths <= _SHORT]).tolist()
-    ]
-    # 1. The letters of the texts, and which text each beginning and each end is.
-    *_, short = levels[-1] if levels else (0,)
-    letters = np.full((short, _SHORT), _NONE, np.int32)
-    turned = letters.copy()
-    codes = np.array([*map(ord, roots)], np.uint32)
-    for length, low, high in levels:
-        found = np.frombuffer("".join(texts[low:high]).encode("utf-32-le"), np.uint32)
-        letters[low:high, :length] = np.searchsorted(codes, found).reshape(-1, length)
-        turned[low:high, :length] = letters[low:high, :length][:, ::-1]
-    begins, ends = _beginnings(letters, levels), _beginnings(turned, levels)
-    # 2. What two neighbours make, if they are symbols at all.
-    keys, makes = [np.array([_NEVER])], [np.array([_NONE])]
-    for length, low, high in levels:
-        first, second = begins[low:high, : length - 1], ends[low:high, : length - 1][:, ::-1]
-        both = (first != _NONE) & (second != _NONE)
-        keys.append(first[both].astype(np.int64) * size + second[both])
-        makes.append(low + both.nonzero()[0])
-    order = np.argsort(np.concatenate(keys))
-    key, makes_of = np.concatenate(keys)[order], np.concatenate(makes)[order]
-
-    def make(x: Places, y: Places) -> Places:
-        wanted = x * size + y
-        found = np.searchsorted(key, wanted)
-        return np.where(key[found] == wanted, makes_of[found], _NONE)
-
-    # 3. Merge all texts of a length, the best pair of each at a time.
-    left, right = np.full((2, size), _NONE)
-    turn = np.append(rank, size)  # (what is not made comes last)
-    for length, low, high in levels[1:]:
-        symbols = letters[low:high, :length].astype(np.int64)
-        pairs = make(symbols[:, :-1], symbols[:, 1:])
-        for width in range(length, 2, -1):
-            at = turn[pairs].argmin(1)
-            can_merge = pairs[np.arange(len(at)), at] != _NONE
-            at, symbols, pairs = at[can_merge], symbols[can_merge], pairs[can_merge]
-            row = np.arange(len(at))
-            symbols[row, at] = pairs[row, at]
-            symbols, pairs = _without(symbols, at + 1), _without(pairs, at)
-            for place, some in ((at, at < width - 2), (at - 1, at > 0)):
-                changed, place = row[some], place[some]
-                pairs[changed, place] = make(symbols[changed, place], symbols[changed, place + 1])
-        is_made = pairs[:, 0] != _NONE
-        left[pairs[is_made, 0]], right[pairs[is_made, 0]] = symbols[is_made].T
-    # 4. Long texts one by one. Keep those that are made.
-    numbers = {text: number for number, text in enumerate(texts)} if short < size else {}
-    for text, parts in pairs_that_make(texts[short:], by_text(ranks)).items():
-        left[numbers[text]], right[numbers[text]] = map(numbers.__getitem__, parts)
-    kept = np.flatnonzero((left != _NONE) | (lengths == 1))
-    number_of = np.full(size + 1, _NONE)
-    number_of[kept] = np.arange(len(kept))
-    return (
-        [texts[number] for number in kept.tolist()],
-        number_of[left[kept]],
-        number_of[right[kept]],
-        rank[kept],
-    )
-
-
-def _beginnings(letters: NDArray[np.int32], levels: list[tuple[int, int, int]]) -> NDArray[np.int32]:
-    """The numbers of the texts that others begin with, by the length of the beginning less one.
-
-    `letters` are the numbers of their letters, `levels` the texts of each length. Texts are told apart letter
-    by letter: at each length, those with the same beginning have the same number in `same`.
-    """
-    numbers = np.full_like(letters, _NONE)
-    same = np.zeros(len(letters), np.int64)
-    of_length = {length: (low, high) for length, low, high in levels}
-    low = 0
-    for at in range(letters.shape[1]):
-        low, high = of_length.get(at + 1, (low, low))
-        whole = same[low:] * len(letters) + letters[low:, at]
-        same[low:] = np.unique(whole, return_inverse=True)[1].ravel()
-        text = np.full(len(letters), _NONE)
-        text[same[low:high]] = np.arange(low, high)
-        numbers[low:, at] = text[same[low:]]
-        low = high
-    return numbers
-
-
-def _without(rows: Places, columns: Places) -> Places:
-    """Rows without one number each: those in these columns."""
-    count, width = rows.shape
-    left: Places = rows[np.arange(width) != columns[:, None]].reshape(count, width - 1)
-    return left

@@ -50,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.lint.merging import Merging
-from cpbpe.model.pair_ranks import by_text, pairs_that_make
+from cpbpe.model.pair_ranks import pairs_by_text, pairs_that_make
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.text.utf8 import character_length, is_valid_utf8
 
@@ -171,7 +171,7 @@ class _Trees:
     """The trees of a model's pieces, in columns: the numbers of the two parts that make each."""
 
     def __init__(self, ranks: dict[str, int]):
-        made = pairs_that_make(ranks, by_text(ranks))
+        made = pairs_by_text(ranks)
         self.texts = sorted(made, key=len)
         """The pieces from short to long, so that the parts of each come before it."""
         numbers = {text: number for number, text in enumerate(self.texts)}

@@ -25,7 +25,7 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import kept
 from cpbpe.lint.merging import Merging
 from cpbpe.lint.sources import Undecided
-from cpbpe.model.pair_ranks import Pair, by_text, merged, pairs_that_make
+from cpbpe.model.pair_ranks import Pair, by_text, merged, pairs_by_text
 from cpbpe.model.spec import ModelSpec, Pieces, PieceType
 from cpbpe.text.drawn import quoted
 from cpbpe.text.utf8 import SPACE, from_letters, is_valid_utf8, text_of, to_letters
@@ -259,7 +259,7 @@ class Ways:
     @kept
     def pairs(self) -> dict[str, Pair]:
         """The pair that makes each piece."""
-        return pairs_that_make(self._ranks, by_text(self._ranks))
+        return pairs_by_text(self._ranks)
 
     def unmade(self) -> list[bytes]:
         """The pieces that nothing makes."""

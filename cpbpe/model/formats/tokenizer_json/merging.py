@@ -27,7 +27,7 @@ from cpbpe.model.pair_ranks import (
     differences,
     merged,
     ordered,
-    pairs_that_make,
+    pairs_by_text,
     shortest_first,
 )
 from cpbpe.model.spec import MAX_SPLIT_DEPTH, MAX_USER_DEFINED_MATCHES, ModelSpec, PieceType
@@ -224,7 +224,7 @@ class Merging:
         self.names = names
         # 1. Leave out pieces that cannot be listed, and UNUSED pieces from which no other piece is made.
         ranks = names.ranks
-        self.made = made = pairs_that_make(ranks, by_text(ranks))
+        self.made = made = pairs_by_text(ranks)
         """The pieces that sentencepiece can make, with the pairs that make them."""
         parts: set[str] = set()
         if names.unused:
