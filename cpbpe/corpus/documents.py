@@ -7,8 +7,10 @@ documents of these, in blocks of a few megabytes; `cpbpe.training.corpus` makes 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cpbpe.corpus.files import parts, shown_path, split_lines, whole_lines
 from cpbpe.corpus.find import (
@@ -23,11 +25,13 @@ from cpbpe.corpus.find import (
     size_of,
 )
 from cpbpe.corpus.records import Column, Records, read_arrow, read_json, read_parquet, read_table
+from cpbpe.engine.choice import calls_of_ours
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import kept
 from cpbpe.spelling import given, named
 
 _BOM = b"\xef\xbb\xbf"
+_MOST_WARNINGS = 5
 Path = str | os.PathLike[str]
 
 
@@ -116,6 +120,18 @@ class Files:
                 f"{named('column')} means nothing here: no file is read as {', '.join(self.tables)} "
                 f"({named('format')} says so of all files); leave it out"
             )
+
+    def warnings_of_left_out(self) -> list[str]:
+        """The warnings about files of a directory that are not read, and may hold texts after all."""
+        reasons: dict[str, list[str]] = {}
+        for path, what in self.left_out.items():
+            if ";" in what:  # the reason says what to do
+                reasons.setdefault(what, []).append(path)
+        return [
+            f"{shown_path(paths[0])}: was left out"
+            f"{f', and {len(paths) - 1:,} more like it' if len(paths) > 1 else ''}: it {what}"
+            for what, paths in list(reasons.items())[:_MOST_WARNINGS]
+        ]
 
     def parts_of(self, path: str, part_bytes: int | None = None) -> Iterator[bytes]:
         """The content of one of the files."""
@@ -276,3 +292,11 @@ class Documents(Files):
                 first += len(records)
         if first == 1:
             yield DocumentBlock(number, name, first)
+
+
+def documents_at(paths: Path | Iterable[Path], **reading: Any) -> Documents:
+    """The documents of files that a program names. Warnings name those of a folder that are left out."""
+    documents = Documents(paths, **reading)
+    for text in documents.warnings_of_left_out():
+        warnings.warn(text, UserWarning, stacklevel=calls_of_ours())
+    return documents

@@ -55,8 +55,9 @@ def find(
     """The files that paths, globs and directories name; "-" is the standard input.
 
     A directory names every text file below it, in sorted order, except those whose names begin with a
-    dot. What a user names twice is read twice. `any_text`: files are treated as text whatever their names
-    say. `column_named`: the user said which column of a table holds the texts.
+    dot, and except README, LICENSE and the like if there are files of records or tables, too. What a user
+    names twice is read twice. `any_text`: files are treated as text whatever their names say. `column_named`:
+    the user said which column of a table holds the texts.
     """
     found = Found()
     for path in map(checked_path, paths):
@@ -127,11 +128,14 @@ def _of_directory(path: str, any_text: bool, column_named: bool, hidden: Hidden)
     ]
     files = _once(candidates, found, hidden)
     packed = _packed(file for file in files if file.endswith(MANIFEST))
+    has_data = any(format_of(file) != "text" for file in files)
     for file in files:
         _check_readable(file)
         what = None if any_text else named_as_no_text(file, column_named)
         if file in packed:
             what = "was written by cpbpe pack"
+        elif has_data and not any_text and _ABOUT_DATA.match(os.path.basename(file)):
+            what = "is about the data beside it, going by its name; name it if it is one of the texts"
         elif what is None and not file.lower().endswith(COMPRESSED) and format_of(file) not in FOR_PYARROW:
             with open(file, "rb") as opened:
                 what = is_no_text(opened.read(HEAD_BYTES))
@@ -381,6 +385,8 @@ _MAGIC = (
 _BEGINNINGS = tuple(magic for magic, _ in _MAGIC)
 _FOR_PYTHON = (b"\x93NUMPY", b"SQLite format 3\0", b"\x89HDF\r\n\x1a\n")
 """The beginnings for which the advice after the semicolon is about Python, so the command gives another."""
+_ABOUT_DATA = re.compile(r"(readme|licen[cs]e|copying|notice|changelog)(\.(md|rst|txt))?$", re.IGNORECASE)
+"""The names of files that a folder of data has for people, such as the card of a dataset."""
 _LFS = b"version https://git-lfs.github.com/"
 
 
@@ -479,19 +485,24 @@ def _is_clean(head: bytes) -> bool:
 
 
 def _json(path: str) -> str:
-    if os.path.isfile(path) and not path.lower().endswith(COMPRESSED):
+    as_lines = (
+        f"give {given('format', 'jsonl')}; the text is in the field 'text', or in the one that you name with "
+        f"{given('field', ...)}; {_as_text()}"
+    )
+    if path.lower().endswith(COMPRESSED):  # (as C4's files are)
+        return f"is JSON, going by its name; if each line is an object, {as_lines}"
+    first = b""
+    if os.path.isfile(path):
         with open(path, "rb") as file:
             first = file.readline(1 << 20)
-        try:
-            record = json.loads(first)
-        except (ValueError, RecursionError):
-            record = None
-        if isinstance(record, dict):
-            return (
-                f"is JSON Lines, so give {given('format', 'jsonl')}; the text is in the field 'text', or in "
-                f"the one that you name with {given('field', ...)}; {_as_text()}"
-            )
-    lines = "write one object per line and name it *.jsonl"
+    try:
+        if isinstance(json.loads(first), dict):
+            return f"is JSON Lines, so {as_lines}"
+    except (ValueError, RecursionError):
+        pass
+    lines = "write one object with the field 'text' per line and name it *.jsonl"
+    if first.lstrip().startswith(b"{"):
+        return f"is one object of JSON; {lines}; {_as_text()}"
     texts = advised(
         f"give the texts in it, as in [row['text'] for row in json.load(open(path))], or {lines}",
         f"{lines}, for example with 'jq -c .[]'",

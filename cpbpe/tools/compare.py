@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cpbpe.corpus.documents import Documents
+from cpbpe.corpus.documents import Documents, documents_at
 from cpbpe.text.scripts import ranges
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.tools.compared_models import BYTE, UNKNOWN, LoadedModel, loaded_model, name_of
@@ -120,7 +120,7 @@ def _named(texts: Any) -> dict[str, Documents | Iterable[str | bytes]]:
     by_name: dict[str, Documents | Iterable[str | bytes]] = {}
     for name, given in texts.items():
         if isinstance(given, os.PathLike):
-            given = Documents(given)
+            given = documents_at(given)
         elif isinstance(given, (str, bytes)):
             given = [given]
         if not isinstance(given, (Documents, Iterable)):

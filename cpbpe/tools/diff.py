@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cpbpe.corpus.documents import Documents
+from cpbpe.corpus.documents import Documents, documents_at
 from cpbpe.corpus.records import checked
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import advised, counted, sized
@@ -271,7 +271,7 @@ def texts_of(texts: Texts) -> Iterable[str | bytes]:
     if isinstance(texts, (str, bytes)):
         raise TypeError("texts is an iterable of texts, or a Path of files; for one text give a list with it")
     if isinstance(texts, os.PathLike):
-        texts = Documents(texts)
+        texts = documents_at(texts)
     return texts.texts() if isinstance(texts, Documents) else checked(texts)
 
 

@@ -436,14 +436,7 @@ def warnings_of_files(corpus: Corpus) -> list[str]:
     ]
     if len(corpus.marked) > _MOST:
         texts.append(f"{len(corpus.marked) - _MOST:,} more files begin with a byte order mark (U+FEFF)")
-    reasons: dict[str, list[str]] = {}
-    for path, what in corpus.left_out.items():
-        if ";" in what:  # the reason says what to do, so the file may hold text after all
-            reasons.setdefault(what, []).append(path)
-    for what, paths in list(reasons.items())[:_MOST]:
-        more = f", and {len(paths) - 1:,} more like it" if len(paths) > 1 else ""
-        texts.append(f"{shown_path(paths[0])}: was left out{more}: it {what}")
-    return texts
+    return texts + corpus.warnings_of_left_out()
 
 
 def _first_bad(text: bytes) -> int:

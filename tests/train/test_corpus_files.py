@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import zstandard
 
+import cpbpe
 from cpbpe import TrainingError, WordCounts, train
 from cpbpe.corpus import files as corpus_files
 from cpbpe.training.corpus import Corpus
@@ -40,10 +41,10 @@ RECORDS = json.dumps([{"text": "one"}, {"text": "two"}]).encode()
 LINES = b'{"text": "one"}\n{"text": "two"}\n'
 NOT_TEXT: list[tuple[str, bytes, str]] = [
     ("a.json", RECORDS, r"is JSON; give the texts in it, as in \[row\['text'\] .* name it \*\.jsonl"),
-    ("a.json", json.dumps({"text": ["one"]}, indent=1).encode(), "is JSON; give the texts"),
+    ("a.json", json.dumps({"text": ["one"]}, indent=1).encode(), "is one object of JSON; write one object"),
     ("a.json", b"[" * 100_000, "is JSON; give the texts"),
     ("a.json", LINES, "is JSON Lines, so give format='jsonl'; .*field="),
-    ("a.JSON.gz", gzip.compress(LINES, mtime=0), "is JSON; give the texts"),
+    ("a.JSON.gz", gzip.compress(LINES, mtime=0), "is JSON, going by .*; if each line .* format='jsonl'"),
     ("a.csv", b"id,text\n1,one\n", "is CSV, and only you know which column .*; name it with column="),
     ("a.csv.xz", lzma.compress(b"id,text\n1,one\n"), "is CSV"),
     ("a.model", b"\n\x0e\n\x05<unk>", "is a model, going by its name"),
@@ -127,6 +128,25 @@ def test_a_directory_leaves_out_what_is_not_text() -> None:
         TrainingError, match=r"no text file \(1 left out; the first, 'only/c.json', is JSON; give"
     ):
         Corpus("only")
+
+
+def test_what_lies_beside_a_dataset_is_left_out() -> None:
+    for name in ("README.md", "LICENSE", "data/NOTICE.txt", "data/notes.txt"):
+        write(f"set/{name}", "about it\n")
+    assert len(Corpus("set").files) == 4  # texts, as far as one can know
+    write("set/data/a.jsonl", LINES)
+    assert [os.path.basename(file) for file in Corpus("set").files] == ["a.jsonl", "notes.txt"]
+    tok = train(["one two"], vocab_size=270).tokenizer
+    for call in (
+        lambda: cpbpe.pack(tok, "set", "packed"),
+        lambda: cpbpe.diff(tok, tok, Path("set")),
+        lambda: cpbpe.compare({"a": tok}, {"b": Path("set")}, rounds=0),
+        lambda: train("set", vocab_size=270),
+    ):
+        with pytest.warns(UserWarning, match="left out, and 2 more like it: it is about the data beside"):
+            call()
+    assert len(Corpus("set", format="text").files) == 5
+    assert len(Corpus(["set/README.md", "set/data/a.jsonl"]).files) == 2
 
 
 # --- Damage ---------------------------------------------------------------------------------------
