@@ -11,10 +11,11 @@ from errno import EISDIR
 from typing import Any, NamedTuple
 
 from cpbpe.engine.choice import calls_of_ours
-from cpbpe.errors import ConversionError
+from cpbpe.errors import ConversionError, naming
 from cpbpe.lazy import importing
-from cpbpe.model.files import Source, folder_of, read_model_file
+from cpbpe.model.files import Source, folder_of, in_folder, read_model_file
 from cpbpe.model.formats import registry
+from cpbpe.model.formats.folder_reading import FILES
 from cpbpe.model.formats.registry import JSON, MODEL, Hints
 from cpbpe.model.formats.values import Difference, ReadModel, refuse
 from cpbpe.model.spec import Carried, ModelSpec
@@ -160,7 +161,9 @@ def prepare(source: Source, target: str | os.PathLike[str], asked: Asked) -> Pre
     wanted = _format(path, asked.to)
     allow_differences = asked.allow_differences
     # 1. The model, and what its file says beside it.
-    read, files = _read(source, Hints.checked(asked.pattern, asked.special_tokens), allow_differences)
+    hints = Hints.checked(asked.pattern, asked.special_tokens)
+    with naming(source):
+        read, files = _read(source, hints, allow_differences)
     options = {option: getattr(asked, option) for option in OPTIONS}
     spec = _with_templates(_with_options(read.spec, options), asked.chat_template)
     no_place = f"{wanted} has no place for chat templates; folders, .model and .gguf files have one"
@@ -258,10 +261,14 @@ def _refuse_to_replace(source: Source, files: Iterable[str]) -> None:
     """Raise an error if a file of the source would be replaced: what the result leaves out would be gone."""
     if not isinstance(source, (str, os.PathLike)):
         return
-    folder = folder_of(source)
+    read: list[str | os.PathLike[str]] = [source]
+    if (folder := folder_of(source)) is not None:
+        main = in_folder(folder)
+        halves = [main.removesuffix(first) + second for first, second in registry.PAIRS]
+        read = [main, *halves, *(os.path.join(folder, name) for name in FILES)]
+    read = [*filter(os.path.exists, read)]
     for name in filter(os.path.exists, files):
-        beside = os.path.dirname(os.path.realpath(name)) if folder is not None else name
-        if os.path.samefile(beside, source if folder is None else folder):
+        if any(os.path.samefile(name, path) for path in read):
             raise ValueError(
                 f"{name!r} is read here, and would be replaced; choose another name for the result"
             )

@@ -48,7 +48,8 @@ def token(content: str, **flags: bool) -> Json:
 
 def notes(folder: Path) -> str:
     """What a conversion says of a folder."""
-    return "\n".join(cpbpe.convert(folder, folder / "converted.model").notes)
+    (folder / "converted").mkdir(exist_ok=True)  # (a .model in the folder itself would be read the next time)
+    return "\n".join(cpbpe.convert(folder, folder / "converted" / "a.model").notes)
 
 
 # --- What is said ---------------------------------------------------------------------------------

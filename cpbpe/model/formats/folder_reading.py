@@ -33,6 +33,8 @@ MODEL_CONFIG = "config.json"
 TEMPLATE = "chat_template.jinja"
 TEMPLATES = "additional_chat_templates"
 OLD_TEMPLATE = "chat_template.json"
+FILES = (CONFIG, TOKENS, ADDED, TOKENIZER, GENERATION, MODEL_CONFIG, TEMPLATE, OLD_TEMPLATE)
+"""The files that are read beside a model, by their names."""
 
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 """The roles that transformers knows, in the order in which it adds their tokens."""
