@@ -7,6 +7,7 @@ id outside the vocabulary, ValueError for an option the model cannot serve, OSEr
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -36,6 +37,18 @@ class ModelError(ValueError):
         self.piece = piece
         self.id = id
         self.library = library
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Errors about a model name its file, if it is given by its path."""
+    try:
+        yield
+    except ModelError as error:
+        path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+        if path not in str(error):
+            error.args = (f"{path}: {error}",)
+        raise
 
 
 class TrainingError(ValueError):

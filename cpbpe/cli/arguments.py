@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cpbpe.checks import checked_threads, cores
@@ -13,7 +12,6 @@ from cpbpe.cli.output import say, show_files
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser, refuse
 from cpbpe.corpus.documents import Documents
 from cpbpe.corpus.find import FORMATS, Found, find, format_of, size_of
-from cpbpe.errors import ModelError
 from cpbpe.lazy import importing
 from cpbpe.spelling import given, listed
 from cpbpe.tokenizer.options import DECODE, ENCODE
@@ -64,26 +62,14 @@ def incomplete(paths: list[str]) -> list[str]:
 
 
 def load(arguments: argparse.Namespace, path: str | None = None, *, plain: bool = False) -> Tokenizer:
-    """Load the model, or that of a path; errors name its file.
+    """Load the model, or that of a path.
 
     `plain`: without the options of `add_given`, because they are about another model.
     """
     with importing:
         from cpbpe.tokenizer.tokenizer import load
     path = str(arguments.model) if path is None else path
-    with naming(path):
-        return load(path, **({} if plain else given_of(arguments)))
-
-
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Errors about a model name its file."""
-    try:
-        yield
-    except ModelError as error:
-        message = str(error)
-        message = message if path in message else f"{path}: {message}"
-        raise ModelError(message, library=error.library) from error
+    return load(path, **({} if plain else given_of(arguments)))
 
 
 def _token(text: str) -> tuple[str, int]:

@@ -7,7 +7,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from cpbpe.cli.arguments import add_given, given_of, naming
+from cpbpe.cli.arguments import add_given, given_of
 from cpbpe.cli.output import existing, make_folder, print_report, say
 from cpbpe.cli.parsing import NotUnderstoodError, OneOf, Parser
 from cpbpe.lazy import importing
@@ -115,8 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         allow_differences=arguments.allow_differences,
         **given_of(arguments),
     )
-    with naming(source):
-        prepared = prepare(source, target, asked)
+    prepared = prepare(source, target, asked)
     make_folder(target)
     done = prepared.write()
     # 3. What it did.

@@ -5,9 +5,9 @@ The Tokenizer has already checked the types of texts, and made a plan from the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from cpbpe.checks import (
@@ -19,6 +19,7 @@ from cpbpe.checks import (
     refuse_single,
     repeatable,
     threads_for,
+    utf8,
 )
 from cpbpe.engine import NO_ENDS, between
 from cpbpe.lazy import importing
@@ -36,12 +37,36 @@ if TYPE_CHECKING:
 
 Ids = Iterable[SupportsIndex] | SupportsIndex
 T = TypeVar("T")
+Call = TypeVar("Call", bound=Callable[..., Any])
 _NONE: frozenset[int] = frozenset()
+
+
+def _blaming(call: Call) -> Call:
+    """Let the error about half of a surrogate pair say which of many texts holds it."""
+
+    @wraps(call)
+    def blamed(*given: Any, **options: Any) -> Any:
+        try:
+            return call(*given, **options)
+        except UnicodeEncodeError:
+            for position, text in enumerate(next(value for value in given if isinstance(value, list))):
+                try:
+                    utf8(text, "")
+                except UnicodeEncodeError as error:
+                    error.reason += (
+                        f" (in the text at position {position}; give it as bytes: "
+                        f"text.encode(errors='replace'))"
+                    )
+                    raise error from None
+            raise
+
+    return blamed  # type: ignore[return-value]
 
 
 # --- Text to ids ----------------------------------------------------------------------------------
 
 
+@_blaming
 def encode_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[list[int]]:
     """The ids of many texts."""
     if plan.dropout is not None:  # of an engine's calls for many texts, only those that align them can sample
@@ -58,6 +83,7 @@ def encode_array(plan: EncodePlan, text: Text, threads: int) -> IdArray:
     return np.array(plan.encoder.encode(text, plan.ends, plan.dropout), np.uint32)
 
 
+@_blaming
 def encode_arrays(
     plan: EncodePlan, texts: list[Text], threads: int, spans: bool = False, unit: Unit | None = None
 ) -> Ragged:
@@ -100,6 +126,7 @@ def count(plan: EncodePlan, text: Text) -> int:
     return len(plan.encoder.encode(text, plan.ends, plan.dropout))
 
 
+@_blaming
 def count_batch(plan: EncodePlan, texts: list[Text], threads: int) -> list[int]:
     """How many ids each of many texts has."""
     if plan.dropout is not None:
@@ -119,6 +146,7 @@ def align(facts: ModelFacts, plan: EncodePlan, text: Text, method: str, unit: Un
     return _encoding(facts, plan, ids, pieces, spans, given, unit)
 
 
+@_blaming
 def align_batch(
     facts: ModelFacts, plan: EncodePlan, texts: list[Text], threads: int, unit: Unit | None
 ) -> list[Encoding]:

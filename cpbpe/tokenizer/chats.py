@@ -265,6 +265,15 @@ def _plain(value: Any, where: str) -> Any:
     )
 
 
+_OF_TRANSFORMERS = {
+    "tokenize": "leave it out: the result has the text, .text, and the ids, .ids",
+    "return_dict": "leave it out: the result has .ids, .text and .assistant",
+    "return_tensors": "leave it out; torch.tensor([result.ids]) makes a tensor",
+    "return_assistant_tokens_mask": "leave it out: the result has .assistant, a mask",
+}
+"""What to do instead of options that `apply_chat_template` has in transformers."""
+
+
 def _check_names(template: ChatTemplate, names: Sequence[str], tokens: Mapping[str, str]) -> None:
     """Refuse variables that the template does not look at: they would do nothing."""
     for name in names:
@@ -273,6 +282,7 @@ def _check_names(template: ChatTemplate, names: Sequence[str], tokens: Mapping[s
             close = closest(name, there)
             others = f"its own are {', '.join(there)}" if there else "it has none of its own"
             hint = f"is it {close}?" if close else f"leave it out ({others})"
+            hint = _OF_TRANSFORMERS.get(name, hint)
             raise ValueError(
                 f"the chat template looks at no variable {name!r}, so it would do nothing; {hint}"
             )

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 from cpbpe.checks import Ids, Text, Unit, checked_text, checked_texts, checked_threads, threads_for
+from cpbpe.errors import naming
 from cpbpe.foreign import elsewhere, native_dir, takes_a_source
 from cpbpe.lazy import importing
 from cpbpe.model.files import Source, folder_of, read_model_file
@@ -48,8 +49,7 @@ if TYPE_CHECKING:
 
 
 AnyText = TypeVar("AnyText", bound=str | bytes)
-_has_numpy = False
-"""Whether numpy has been imported, by a call that gives arrays."""
+_has_numpy = False  # whether numpy has been imported, by a call that gives arrays
 if TYPE_CHECKING:
     Self = TypeVar("Self", bound="Tokenizer")
 else:
@@ -784,12 +784,12 @@ def load(
 
 
 def _read(source: Source, hints: Hints) -> ModelFacts:
-    folder = folder_of(source)
-    if folder is None:
-        return identity.facts_of(read_model_file(source), hints)
-    with importing:
-        from cpbpe.tokenizer.folders import read_folder
-    return read_folder(folder, hints=hints).facts
+    with naming(source):
+        if (folder := folder_of(source)) is None:
+            return identity.facts_of(read_model_file(source), hints)
+        with importing:
+            from cpbpe.tokenizer.folders import read_folder
+        return read_folder(folder, hints=hints).facts
 
 
 def _import_numpy() -> None:

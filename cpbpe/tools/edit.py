@@ -158,7 +158,7 @@ class Edit:
         words, pieces = _several("words", words), _several("pieces", pieces)
         if kind != "normal":  # a name, which has no space before it
             words, pieces = [], [*words, *pieces]
-        wanted, notes = self._wanted(words, pieces)
+        wanted, notes = self._wanted([word for word in words if str(word).strip()] if skip else words, pieces)
         spec, rows = self._spec, Rows(self._spec)
         byte_level = spec.alphabet == "bytes"
         if byte_level and (kind == "user_defined" or between == "unused"):

@@ -483,6 +483,7 @@ def test_names_of_templates() -> None:
         ([{"role": "user", "content": b"Hi"}], {}, TypeError, r"\['content'\] is a bytes.*; decode it"),
         ([{"role": "user"}], {}, ValueError, r"messages\[0\] says nothing; give it a 'content'"),
         (SAID, {"tols": 1}, ValueError, "looks at no variable 'tols'.*; is it tools?"),
+        (SAID, {"tokenize": False}, ValueError, r"'tokenize'.*; leave it out: the result has the text"),
         (SAID, {"thinking": 1}, ValueError, r"no variable 'thinking'.*; leave it out \(its own are day"),
         (SAID, {"tools": [print]}, TypeError, r"tools\[0\] is a builtin.*; give its JSON schema"),
         (SAID, {"day": datetime(2026, 1, 1)}, TypeError, "day is a datetime, and templates take text"),

@@ -164,12 +164,25 @@ def test_what_is_no_model_is_named(data: bytes, message: str, tmp_path: Path) ->
     path = tmp_path / "tokenizer.model"
     for content in (data, data + b"\n" * 5000 if data else data):
         path.write_bytes(content)
-        with pytest.raises(cpbpe.ModelError, match=r"^not a SentencePiece model: ") as caught:
+        with pytest.raises(cpbpe.ModelError, match=r": not a SentencePiece model: ") as caught:
             cpbpe.load(path)
         if content == data:
             assert message in str(caught.value)
         with pytest.raises(cpbpe.ModelError):
             cpbpe.load(io.BytesIO(content))
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.model"
+    broken.write_bytes(zoo.model("llama")[:1000])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "tokenizer.model").write_bytes(broken.read_bytes())
+    for path, name in ((broken, "broken.model"), (tmp_path / "folder", "folder")):
+        for call in (cpbpe.load, cpbpe.Tokenizer, cpbpe.edit, lambda path: cpbpe.convert(path, "a.json")):
+            with pytest.raises(cpbpe.ModelError, match=f"{name}: "):
+                call(path)
+    with pytest.raises(cpbpe.ModelError, match=r"^not a Sent"), broken.open("rb") as file:
+        cpbpe.load(file)
 
 
 def test_truncation_is_named_wherever_it_happens() -> None:

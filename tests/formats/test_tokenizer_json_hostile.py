@@ -35,6 +35,7 @@ FLAT = b'{"added_tokens": [], "model": '
 BROKEN: dict[str, tuple[bytes, str]] = {
     "cut off": (dumped(small())[:90], "it ends too early (line 1, column"),
     "cut off in a text": (dumped(small())[:-40], "it ends too early"),
+    "cut off in a character": (dumped(small())[:90] + "é".encode()[:1], "it ends too early (byte 90); copy"),
     "not UTF-8": (dumped(small()) + b"\xff", "byte"),
     "a comma too many": (FLAT + b"{,}}", "it is not valid JSON (line 1, column 32"),
     "nested": (FLAT + b"[" * 200_000, "nested too deeply"),

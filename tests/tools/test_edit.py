@@ -564,7 +564,7 @@ def test_what_cannot_be_added_can_be_left_out() -> None:
     edit = cpbpe.edit(byte_level())
     with pytest.raises(ModelError, match=r"' Covid19' can never be one token.*so are 1 others; skip=True"):
         edit.add(["Covid19", "myocarditis", "H2O"])
-    done = edit.add(["Covid19", "myocarditis", "H2O"], skip=True)
+    done = edit.add(["Covid19", "myocarditis", "H2O", " ", ""], skip=True)
     assert done.tokenizer.encode_pieces(" myocarditis") == [" myocarditis"]
     left_out = [note.partition(" can")[0] for note in done.steps[0].notes]
     assert left_out == ["left out: ' Covid19'", "left out: ' H2O'"]

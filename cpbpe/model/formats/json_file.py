@@ -73,6 +73,8 @@ class JsonFile(NamedTuple):
         try:
             return data.decode()
         except UnicodeDecodeError as error:
+            if error.reason == "unexpected end of data":
+                self.wrong(f"it ends too early (byte {error.start}); copy or download the file again")
             self.wrong(f"byte {error.start} is not UTF-8")
 
     # --- Parts ------------------------------------------------------------------------------------
