@@ -65,7 +65,7 @@ def test_texts(name: str) -> None:
     ]
     align = mine.cpbpe.align
     batch: list[str] = []
-    for number, text in enumerate(maker.texts(examples(300))):
+    for number, text in enumerate(maker.texts(examples(150))):
         ids = check_text(pair, text)
         options = choices[number % len(choices)]
         same(pair, "encode", text, **options)
@@ -79,8 +79,8 @@ def test_texts(name: str) -> None:
             same(pair, "encode_ordinary_batch", batch, num_threads=1)
             same(pair, "encode_batch", batch, num_threads=2, allowed_special={first}, disallowed_special=())
             batch.clear()
-    for _ in range(max(1, examples(300) // 5000)):
-        same(pair, "decode_with_offsets", check_text(pair, maker.long(min(100_000, 100 * examples(300)))))
+    for _ in range(max(1, examples(150) // 5000)):
+        same(pair, "decode_with_offsets", check_text(pair, maker.long(min(100_000, 100 * examples(150)))))
 
 
 @published
@@ -90,7 +90,7 @@ def test_ids(name: str) -> None:
     maker = maker_of(theirs)
     special = list(theirs._special_tokens.values())[:4]
     batch = []
-    for number in range(examples(300) // 4):
+    for number in range(examples(150) // 4):
         ids = maker.ids(theirs.n_vocab + (number % 5 == 0))
         if number % 3 == 0:
             ids = [*ids, maker.rng.choice(special), *maker.ids(theirs.n_vocab)]
@@ -116,7 +116,7 @@ def test_ids(name: str) -> None:
 def test_completions(name: str) -> None:
     """`encode_with_unstable`: the same stable ids, and the same set of what may come after them."""
     pair = _, theirs = both(name)
-    for text in maker_of(theirs).texts(max(6, examples(300) // 500)):
+    for text in maker_of(theirs).texts(max(6, examples(150) // 500)):
         same_completions(pair, text[:10], disallowed_special=())
         same_completions(pair, text[:12], allowed_special="all")
 

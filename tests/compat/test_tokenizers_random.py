@@ -49,7 +49,7 @@ def test_every_column(name: str) -> None:
     direct = ours.Tokenizer(cpbpe.Tokenizer.from_spec(spec(name)))
     # (What only changes offsets, a model does not know.)
     lost = {"offsets"} if name in BYTE_LEVEL else set()
-    for text in some_texts(name, budget.examples(40)):
+    for text in some_texts(name, budget.examples(20)):
         for is_plain in (False, True):
             for tokenizer in (mine, direct, other):
                 tokenizer.encode_special_tokens = is_plain
@@ -118,7 +118,7 @@ def test_pairs_words_truncation_and_padding(name: str, ends: tuple[bool, bool]) 
         pytest.fail(f"{name} has no such pieces")
     chance = random.Random(budget.SEED)
     texts = [text[:40] for text in some_texts(name, 40)]
-    for _ in range(budget.examples(60)):
+    for _ in range(budget.examples(30)):
         settings = set_up(chance, mine, other)
         words = chance.random() < 0.4
         batch: list[Any] = []
@@ -154,7 +154,7 @@ def test_added_tokens(name: str) -> None:
     data = json_files.dumped(json_files.metaspace(name, False)) if name in METASPACE else model(name)
     chance = random.Random(budget.SEED)
     parts = (*CONTENTS, *CONTENTS, " ", "  ", "b", "\u3000", "\x1c", "▁", "-", "٣", "²", "\u0301", "🄰")
-    for _ in range(budget.examples(25)):
+    for _ in range(budget.examples(15)):
         mine, other = both(data)
         for _ in range(chance.randint(1, 3)):
             new: list[Any] = []
@@ -199,7 +199,7 @@ def test_ids_that_no_text_has_are_decoded_alike(name: str) -> None:
         chance.choices([*awkward, size, size + 7], k=chance.randint(0, 3))
         + chance.choices(range(size), k=chance.randint(0, 3))
         + chance.choices(awkward, k=chance.randint(0, 2))
-        for _ in range(budget.examples(400))
+        for _ in range(budget.examples(200))
     ]
     for skips in (False, True):
         assert mine.decode_batch(batch, skips) == other.decode_batch(batch, skip_special_tokens=skips)
@@ -225,7 +225,7 @@ def test_changing_encodings(name: str) -> None:
     mine, other = both(model(name))
     chance = random.Random(budget.SEED)
     texts = [text[:25] for text in some_texts(name, 40)]
-    for _ in range(budget.examples(40)):
+    for _ in range(budget.examples(20)):
         given = [(chance.choice(texts), chance.choice([None, *texts])) for _ in range(chance.randint(1, 3))]
         left, right = ([library.encode(*pair) for pair in given] for library in (mine, other))
         for one, two in zip(left, right, strict=True):

@@ -79,7 +79,7 @@ def some_text(keys: list[str], chance: random.Random) -> str:
 def test_ids_and_spans_are_sentencepieces(keys: str, options: str, engine: str) -> None:
     pair = Pair(with_keys(keys, options), engine)
     chance = random.Random(budget.SEED)
-    for _ in range(budget.examples(12) if engine == "core" else 2):
+    for _ in range(budget.examples(6) if engine == "core" else 2):
         pair.check_text(some_text(KEYS[keys], chance))
 
 

@@ -355,7 +355,7 @@ def odd_ranks(seed: int) -> dict[str, int]:
 
 def test_neighbours() -> None:
     """All pairs of symbols against merging their text, and all sequences of three against the pair rule."""
-    for seed in range(budget.SEED, budget.SEED + budget.examples(120)):
+    for seed in range(budget.SEED, budget.SEED + budget.examples(60)):
         ranks = odd_ranks(seed)
         rank, beside = by_text(ranks), Neighbours(ranks, "abc")
         for left in beside.texts:

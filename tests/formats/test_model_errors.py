@@ -206,9 +206,9 @@ SHARES = range(32)
 def test_no_bytes_crash(share: int) -> None:
     """Any byte of a model may be wrong: the result is a tokenizer or a ModelError, never anything else."""
     data = bytearray(zoo.model("nfkc"))
-    step = 1 if MUCH else 2
+    step = 1 if MUCH else 4
     for at in [*range(0, 600, step), *range(600, len(data), 601 * step)][share :: len(SHARES)]:
-        for value in (0, 0x80, 0xFF, data[at] ^ 1)[at // 2 % step :: step]:
+        for value in (0, 0x80, 0xFF, data[at] ^ 1)[at // step % step :: step]:
             changed = bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
             try:
                 tok = cpbpe.Tokenizer.from_bytes(changed)

@@ -15,6 +15,7 @@ from cpbpe.model.pair_ranks import (
     differences,
     merged,
     ordered,
+    pairs_by_text,
     pairs_that_make,
     ranks_of,
 )
@@ -132,3 +133,33 @@ def test_many_equal_scores_are_refused_soon() -> None:
     theirs = by_pair(listed(made, order))
     assert merged(found, by_text(ranks)) != merged(found, theirs)
     assert seconds < 15, seconds  # 33 s where all were sorted each time, 2 s now
+
+
+@pytest.mark.parametrize("kind", ["as trained", "equal ranks", "any order", "several pairs"])
+def test_many_pieces_are_merged_at_once(kind: str) -> None:
+    """With the result of one after the other."""
+    chance = random.Random(kind)
+    letters = "abcdefgé\U0001f999"
+    words = {"".join(chance.choices(letters, k=chance.choice((2, 3, 4)))) for _ in range(30000)}
+    words |= {"".join(chance.choices(letters, k=9)) for _ in range(900)} | {"ab" * 30, "é"}
+    order = sorted(words, key=lambda word: (len(word), word))
+    if kind == "any order":
+        chance.shuffle(order)
+    ranks: dict[str, float] = {
+        word: place // (9 if kind == "equal ranks" else 1) for place, word in enumerate(order)
+    }
+    made = pairs_that_make(ranks, by_text(ranks))
+    assert len(made) > 4500
+    assert [*pairs_by_text(ranks).items()] == [*made.items()]
+    # As a list of pairs: of each word the right one, all that there are, or now and then a wrong one.
+    listed: list[Pair] = []
+    for word in order:
+        ways = [(word[:at], word[at:]) for at in range(1, len(word))]
+        ways = ways if kind == "several pairs" else [made[word]] if word in made else []
+        if kind == "any order" and word in made and chance.random() < 0.01:
+            ways = [(word[:1], word[1:])]
+        listed += ways
+    pairs = {pair: float(rank) for rank, pair in enumerate(listed)}
+    expected = {piece: pairs[pair] for piece, pair in pairs_that_make(words, by_pair(pairs)).items()}
+    assert ranks_of(words, pairs) == expected
+    assert len(expected) > 4000

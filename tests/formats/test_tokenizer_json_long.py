@@ -96,7 +96,7 @@ def test_the_same_ids_or_a_text_that_shows_it(name: str) -> None:
     assert in_order(pairs) == in_order(listed(again.spec))
     # 2. Both libraries, and the model that was read again.
     other, back = theirs(data), Tokenizer.from_spec(again.spec)
-    texts = all_texts(spec, pairs, budget.examples(60))
+    texts = all_texts(spec, pairs, budget.examples(30))
     while batch := list(islice(texts, BATCH)):
         ids = tok.encode_batch(batch, threads=1)
         found = [encoding.ids for encoding in other.encode_batch(batch, add_special_tokens=False)]

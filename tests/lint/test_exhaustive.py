@@ -74,10 +74,10 @@ CHANGES: dict[str, Callable[[Piece, random.Random], Piece]] = {
 
 
 def triples(search: Search, engine: str) -> Iterator[str]:
-    """A third of them, with a larger budget all; fewer for the reference, and if there are very many."""
+    """A ninth of them, with a larger budget all; fewer for the reference, and if there are very many."""
     pieces, rng = search.pieces, random.Random(SEED)
     if engine == "core" and len(pieces) <= ALL_TRIPLES:
-        return islice(search.triples(), rng.randrange(3), None, 1 if MUCH else 3)
+        return islice(search.triples(), rng.randrange(9), None, 1 if MUCH else 9)
     return islice(("".join(rng.choices(pieces, k=3)) for _ in iter(int, 1)), examples(3000))
 
 

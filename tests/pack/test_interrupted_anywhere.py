@@ -135,7 +135,7 @@ def test_interrupted_at_any_line(options: dict[str, Any], source: Path, tmp_path
     expected = undisturbed(source, tmp_path / "expected", options)
     out = tmp_path / "out"
     count = lines_of(source, out, options, threads=False)
-    for number in moments(count, 15, 1):
+    for number in moments(count, 8, 1):
         for again in (None, number % 97 * count // 97):
             with pytest.raises(KeyboardInterrupt), at_line(number, interrupt, threads=False):
                 cpbpe.pack(TOK, source, out, **options)
@@ -156,7 +156,7 @@ def test_killed_at_any_line(options: dict[str, Any], source: Path, tmp_path: Pat
     expected = undisturbed(source, tmp_path / "expected", options)
     out = tmp_path / "out"
     count = lines_of(source, out, options, threads=True)
-    for number in moments(count, 15, 2):
+    for number in moments(count, 8, 2):
         child = os.fork()
         if not child:
             with at_line(number, kill, threads=True):

@@ -30,7 +30,7 @@ def quick(share: int, least: int) -> settings:
     Examples are not kept on the disk; a failure prints how to make it again.
     """
     return settings(
-        max_examples=max(least, min(examples(300) // share, 2000)),
+        max_examples=max(least, min(examples(200) // share, 2000)),
         deadline=None,
         database=None,
         print_blob=True,
