@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cpbpe.checks import is_missing, listed_column, table_way_out
-from cpbpe.corpus.documents import DocumentBlock, Documents, documents_at
+from cpbpe.corpus.documents import DocumentBlock, Documents
 from cpbpe.corpus.records import encoded
 from cpbpe.errors import CorpusError
 from cpbpe.spelling import named
@@ -294,7 +294,7 @@ def source_of(given: Any, **reading: Any) -> Source:
     elif isinstance(given, (list, tuple)) and given and all(isinstance(item, os.PathLike) for item in given):
         paths = list(given)
     if paths is not None:
-        return FileSource(documents_at(paths, **reading))
+        return FileSource(Documents(paths, **reading))
     if isinstance(given, (bytes, bytearray, memoryview)):
         raise TypeError("source is bytes; for one document give a list with it: [data]")
     if (way_out := table_way_out(given)) is not None:

@@ -93,7 +93,7 @@ def test_a_corpus_in_another_encoding(corpus: Path, capsys: pytest.CaptureFixtur
             "a.json",
             b'["text"]',
             1,
-            "write one object per line and name it *.jsonl, for example with 'jq -c .[]'; -",
+            "the field 'text' per line and name it *.jsonl, for example with 'jq -c .[]'; -",
         ),
         (
             "a.csv",

@@ -300,7 +300,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / kind).mkdir()
         source = folder / kind / "model"
         tok.save(source)
-        for name in FORMATS:
+        for name in FORMATS.keys() - {"model"}:  # (it is there)
             target = {"minbpe": "minbpe.model", "gpt2": "gpt2/"}.get(name, name)
             with suppress(cpbpe.ConversionError):  # it is for models of another kind
                 cpbpe.convert(source, f"{folder}/{kind}/{target}", to=name)

@@ -265,7 +265,7 @@ def test_the_error_says_what_is_wrong(name: str, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(cpbpe.ModelError) as again:
         cpbpe.load(path)
-    assert str(again.value) == str(caught.value)
+    assert str(again.value) == f"{path}: {caught.value}"
 
 
 def test_nested_arrays_are_passed_over() -> None:

@@ -138,13 +138,16 @@ def test_what_lies_beside_a_dataset_is_left_out() -> None:
     assert [os.path.basename(file) for file in Corpus("set").files] == ["a.jsonl", "notes.txt"]
     tok = train(["one two"], vocab_size=270).tokenizer
     for call in (
-        lambda: cpbpe.pack(tok, "set", "packed"),
         lambda: cpbpe.diff(tok, tok, Path("set")),
         lambda: cpbpe.compare({"a": tok}, {"b": Path("set")}, rounds=0),
         lambda: train("set", vocab_size=270),
     ):
         with pytest.warns(UserWarning, match="left out, and 2 more like it: it is about the data beside"):
             call()
+    (said,) = cpbpe.pack(tok, "set", "packed").warnings
+    assert said.startswith(
+        "3 files in the folders were left out; the first, 'set/LICENSE', is about the data"
+    )
     assert len(Corpus("set", format="text").files) == 5
     assert len(Corpus(["set/README.md", "set/data/a.jsonl"]).files) == 2
 
