@@ -7,6 +7,7 @@ It needs nothing but cpbpe, so every wheel is tried with it on every system.
 
 import os
 import sys
+import sysconfig
 from importlib.resources import files
 from importlib.util import find_spec
 
@@ -46,6 +47,8 @@ def main() -> None:
     engine = cpbpe.engine_name()
     corpus = files("cpbpe.cli").joinpath("quickstart.txt").read_bytes().splitlines()
     ours = results(corpus)
+    if engine == "core" and sysconfig.get_config_var("Py_GIL_DISABLED") and sys._is_gil_enabled():
+        sys.exit("something that cpbpe imports has brought back the lock of this free-threaded Python")
     os.environ["CPBPE_ENGINE"] = "reference"
     reference = results(corpus)
     for name in ours:

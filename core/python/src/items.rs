@@ -5,7 +5,8 @@
 //! 1.3 times as fast. What they do takes three instructions, if it is known how the interpreter stores references and
 //! lists. Every CPython so far stores them in the same way, and the C header of the stable ABI itself has the first of
 //! the two functions as a macro. Still, this is checked: when the first list is made, `Storing::found` looks at objects to
-//! which the two functions are applied. If anything is not as expected, the functions are called each time.
+//! which the two functions are applied. If anything is not as expected, the functions are called each time. They are
+//! called in free-threaded Python, where objects are larger and have two numbers of references.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
@@ -26,7 +27,7 @@ enum Storing {
     InPlaceWithImmortals,
 }
 
-/// The result of the check. (Whoever checks holds the interpreter's lock, so it is done only once.)
+/// The result of the check. (It is always the same, so threads may check at the same time.)
 static WAY: AtomicU8 = AtomicU8::new(Storing::Unknown as u8);
 
 /// The parts of a list that matter here.

@@ -1,6 +1,10 @@
 //! The border to Python: the classes, each in a file of its own, and the allocator. Only str, bytes, lists
 //! of int, numpy arrays, and models as columns cross it. Python checks what users pass, and reports their errors.
 //!
+//! Nothing here relies on the interpreter's lock (the GIL), which free-threaded Python does not have. What calls share,
+//! such as tables of objects, is changed by single atomic steps. Objects are read while they are locked, if other
+//! threads might change them meanwhile.
+//!
 //! `docs/unsafe.md` lists all `unsafe` code.
 
 mod arrays;
@@ -33,7 +37,7 @@ const _: () =
     assert!(is_aligned::<Engine>() && is_aligned::<Finder>() && is_aligned::<Counter>() && is_aligned::<LineWriter>());
 const _: () = assert!(is_aligned::<Splitter>());
 
-#[pymodule(gil_used = true)]
+#[pymodule(gil_used = false)]
 mod _core {
     use pyo3::panic::PanicException;
     use pyo3::prelude::*;

@@ -60,10 +60,10 @@ pub fn first_not_utf8(py: Python<'_>, texts: &Bound<'_, PyList>) -> PyResult<Opt
 
 /// The ids, and where each sequence of them ends. It is checked that these ends are within the ids.
 pub fn rows(ids: &Bound<'_, PyArray1<u32>>, offsets: &Bound<'_, PyArray1<i64>>) -> PyResult<(Vec<u32>, Vec<usize>)> {
-    // SAFETY: the interpreter is attached and runs nothing else while these are used, because what follows only copies
-    // them.
+    // SAFETY: what follows only copies them. (The results of calls are not changed while others use them.) What is
+    // checked below are the copies.
     let (all, offsets) = unsafe { (ids.as_slice()?, offsets.as_slice()?) };
-    let ids = copied(all).map_err(halted)?;
+    let (ids, offsets) = (copied(all).map_err(halted)?, copied(offsets).map_err(halted)?);
     let mut ends = with_room(offsets.len()).map_err(halted)?;
     let mut begin = 0;
     for &offset in offsets.iter().skip(1) {

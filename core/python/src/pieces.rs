@@ -32,7 +32,7 @@ pub struct Pieces {
 
 /// The value in a place. It is made if it is not there yet.
 ///
-/// (Making it never releases the interpreter, so no other thread can wait for the lock, or fork.)
+/// (Nobody waits while it is made: threads may make it at the same time, and then all of them get the same one.)
 fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> PyResult<T>) -> PyResult<&T> {
     match place.get() {
         Some(table) => Ok(table),
@@ -180,8 +180,8 @@ impl Engine {
 // vocabulary, which made decoding of pieces take nearly twice as long, whether their str were new or not. (And Python
 // keeps the UTF-8 form of a str that is not ASCII, in memory of its own.)
 
-/// The pieces that have been looked up so far, by the hash of their str. (The table is changed only while the
-/// interpreter is attached, so by one thread at a time.)
+/// The pieces that have been looked up so far, by the hash of their str. Threads may look up and add pieces at the same
+/// time: a slot is filled once, in one step, and never changes after that.
 struct Spellings {
     /// Open addressing, at most half full. The low `id_bits` of a slot are the id plus one; above them is as much of
     /// the hash as there is room for.
@@ -216,15 +216,18 @@ impl Spellings {
         }
     }
 
-    /// Add a piece that is not in the table, and whose str has this hash.
+    /// Add a piece whose str has this hash, unless another thread has just done so: a piece that had two slots would
+    /// fill the table.
     fn add(&self, hash: isize, id: u32) {
+        let entry = self.mark(hash) | (id + 1);
         let mut at = hash as usize;
         loop {
             let slot = &self.slots[at & (self.slots.len() - 1)];
-            if slot.load(Ordering::Relaxed) == 0 {
-                return slot.store(self.mark(hash) | (id + 1), Ordering::Relaxed);
+            match slot.compare_exchange(0, entry, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) if other == entry => return,
+                Err(_) => at += 1,
             }
-            at += 1;
         }
     }
 

@@ -6,6 +6,7 @@ use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use cpbpe::memory::{collected, with_room, Grow};
@@ -414,11 +415,10 @@ pub fn with_ids<R>(ids: &Bound<'_, PyAny>, work: impl FnOnce(&[u32]) -> PyResult
         let length = list.len();
         if length <= FEW {
             let mut few = [0; FEW];
-            for (at, place) in few[..length].iter_mut().enumerate() {
-                let Some(id) = id_at(list, at)? else { return Ok(None) };
-                *place = id;
-            }
-            return work(&few[..length]);
+            return match ids_at(list, 0, &mut few[..length])? {
+                true => work(&few[..length]),
+                false => Ok(None),
+            };
         }
     }
     let mut numbers = Vec::new();
@@ -443,20 +443,35 @@ pub fn ids_into(ids: &Bound<'_, PyAny>, numbers: &mut Vec<u32>) -> PyResult<bool
         if begin > 0 {
             ids.py().check_signals()?;
         }
-        for at in begin..length.min(begin + CHECK_IDS) {
-            let Some(number) = id_at(list, at)? else { return Ok(false) };
-            numbers.push(number);
+        let at = numbers.len();
+        numbers.resize(at + CHECK_IDS.min(length - begin), 0);
+        if !ids_at(list, begin, &mut numbers[at..])? {
+            return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// The id at a place in a list. `None` if it cannot be an id.
+/// Read the ids of a list, beginning at a place. Return false if one of them cannot be an id.
+///
+/// The list is locked meanwhile, if the interpreter lets other threads run.
+#[inline(always)]
+fn ids_at(list: &Bound<'_, PyList>, begin: usize, ids: &mut [u32]) -> PyResult<bool> {
+    with_critical_section(list, || {
+        for (at, place) in (begin..).zip(ids) {
+            let Some(id) = id_at(list, at)? else { return Ok(false) };
+            *place = id;
+        }
+        Ok(true)
+    })
+}
+
+/// The id at a place in a list, which is locked. `None` if it cannot be an id.
 #[inline(always)]
 fn id_at(list: &Bound<'_, PyList>, at: usize) -> PyResult<Option<u32>> {
     // SAFETY: this is a list, and the call checks the index (and returns null if it is out of range). The reference is
-    // borrowed from the list, and is valid until Python code runs that changes the list. No such code runs: the number
-    // of an int is read without calling a method, and everything else is refused.
+    // borrowed from the list, and is valid until Python code runs that changes the list. No such code runs: the list is
+    // locked, the number of an int is read without calling a method, and everything else is refused.
     let number = unsafe {
         match ffi::PyList_GetItem(list.as_ptr(), at as ffi::Py_ssize_t) {
             item if item.is_null() => usize::MAX,

@@ -273,17 +273,18 @@ def write(spec: ModelSpec) -> bytes:
     _set_normalizer(proto.normalizer_spec, spec.settings.normalizer, spec.normalizer)
     if spec.denormalizer is not None:
         _set_normalizer(proto.denormalizer_spec, spec.settings.denormalizer or {}, spec.denormalizer)
-    # The fields of cpbpe, in the order of their numbers, come after the added tokens.
-    own = messages().ModelProto()
+    # The fields of cpbpe come after the added tokens, in this order.
+    own: dict[str, bytes | bool] = {}
     if spec.alphabet == "bytes":
-        own.Extensions[messages().byte_level] = _byte_level_bytes(spec)
+        own["byte_level"] = _byte_level_bytes(spec)
     if carried := _carried_bytes(spec.carried):
-        own.Extensions[messages().carried] = carried
+        own["carried"] = carried
     if not spec.normalizer.prefix_before_space:
-        own.Extensions[messages().prefix_before_space] = False
+        own["prefix_before_space"] = False
     if spec.normalizer.unicode_form:
-        own.Extensions[messages().unicode_form] = spec.normalizer.unicode_form.encode()
-    return piece_messages(spec.pieces) + _serialized(proto) + added_messages(spec.added) + _serialized(own)
+        own["unicode_form"] = spec.normalizer.unicode_form.encode()
+    ours = b"".join(_own_field(name, value) for name, value in own.items())
+    return piece_messages(spec.pieces) + _serialized(proto) + added_messages(spec.added) + ours
 
 
 def _serialized(message: Any) -> bytes:
@@ -297,6 +298,17 @@ def _serialized(message: Any) -> bytes:
             "the fields of a model are too large to be written, or there is no memory"
         ) from error
     return data
+
+
+def _own_field(name: str, value: bytes | bool) -> bytes:
+    """Return one field of cpbpe's as bytes.
+
+    Each is written by itself, because protobuf's implementations put several into different orders: the one
+    in C into the order in which they were set, the one in Python into that of their numbers.
+    """
+    proto = messages().ModelProto()
+    proto.Extensions[getattr(messages(), name)] = value
+    return _serialized(proto)
 
 
 def _byte_level_bytes(spec: ModelSpec) -> bytes:
@@ -318,9 +330,7 @@ def added_fields(tokens: Mapping[str, int]) -> bytes:
 
 def carried_field(carried: Carried) -> bytes:
     """Return what a model carries as bytes to append to its file."""
-    proto = messages().ModelProto()
-    proto.Extensions[messages().carried] = _carried_bytes(carried)
-    return _serialized(proto)
+    return _own_field("carried", _carried_bytes(carried))
 
 
 def changed_fields(names: Mapping[str, bytes], add_dummy_prefix: bool | None) -> bytes:
