@@ -25,19 +25,34 @@ enum Storing {
     InPlace,
     /// In place, but some objects are immortal: if bit 31 of the number is set, the number is not changed.
     InPlaceWithImmortals,
+    /// In place, but the interpreter adds the reference. An object of free-threaded Python begins with 32 bytes of its
+    /// own, and which number of references counts depends on the thread.
+    ItemsInPlace,
 }
 
 /// The result of the check. (It is always the same, so threads may check at the same time.)
 static WAY: AtomicU8 = AtomicU8::new(Storing::Unknown as u8);
 
-/// The parts of a list that matter here.
+/// The parts of a list that matter here, after what each object begins with.
 #[repr(C)]
 struct Layout {
-    references: u64,
     class: *mut ffi::PyTypeObject,
     length: isize,
     items: *mut *mut ffi::PyObject,
     capacity: isize,
+}
+
+/// How many bytes come before an object's class.
+const HEAD: usize = 8;
+const FREE_THREADED_HEAD: usize = 24;
+
+impl Layout {
+    /// # Safety
+    /// The object must be a list, with this many bytes before its class.
+    unsafe fn of<'a>(list: *mut ffi::PyObject, head: usize) -> &'a Layout {
+        // SAFETY: as the caller promises.
+        unsafe { &*list.byte_add(head).cast() }
+    }
 }
 
 /// Put the objects of numbers into a new list, beginning at a place. Stops at a number that has no object. Returns the
@@ -58,17 +73,24 @@ pub unsafe fn put(
     unsafe {
         match WAY.load(Ordering::Relaxed) {
             way if way == Storing::InPlace as u8 => {
-                let items = (*list.cast::<Layout>()).items;
+                let items = Layout::of(list, HEAD).items;
                 put_by(begin, numbers, table, |place, object| {
                     *object.cast::<u64>() += 1;
                     items.add(place).write(object);
                 })
             }
             way if way == Storing::InPlaceWithImmortals as u8 => {
-                let items = (*list.cast::<Layout>()).items;
+                let items = Layout::of(list, HEAD).items;
                 put_by(begin, numbers, table, |place, object| {
                     let count = object.cast::<u32>();
                     *count += u32::from(*count >> 31 == 0);
+                    items.add(place).write(object);
+                })
+            }
+            way if way == Storing::ItemsInPlace as u8 => {
+                let items = Layout::of(list, FREE_THREADED_HEAD).items;
+                put_by(begin, numbers, table, |place, object| {
+                    ffi::Py_INCREF(object);
                     items.add(place).write(object);
                 })
             }
@@ -122,7 +144,8 @@ impl Storing {
             }
             // 2. Check that a list takes as many bytes as expected.
             let size: usize = class.getattr("__basicsize__").ok()?.extract().ok()?;
-            if size != size_of::<Layout>() {
+            let head = size.checked_sub(size_of::<Layout>())?;
+            if head != HEAD && head != FREE_THREADED_HEAD {
                 return None;
             }
             // SAFETY: all objects are alive while they are looked at. Each begins with at least 16 bytes, and a list
@@ -134,12 +157,13 @@ impl Storing {
                 let number = |number| Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromSize_t(number)).ok();
                 let (first, second, third) = (number(1 << 28)?, number(1 << 29)?, number(1 << 30)?);
                 let (_, plain) = counts(first.as_ptr());
-                if counts(first.as_ptr()).0 != 1 || plain != 2 {
+                if head == HEAD && (counts(first.as_ptr()).0 != 1 || plain != 2) {
                     return None;
                 }
                 // 4. Check whether None has bit 31 set and does not count its references, or does count them.
                 let none = py.None();
                 let way = match counts(none.as_ptr()) {
+                    _ if head == FREE_THREADED_HEAD => Storing::ItemsInPlace,
                     (before, after) if before == after && before >> 31 & 1 == 1 => Storing::InPlaceWithImmortals,
                     (before, after) if before + 1 == after && before >> 31 == 0 => Storing::InPlace,
                     _ => return None,
@@ -151,9 +175,8 @@ impl Storing {
                     ffi::Py_INCREF(object);
                     ffi::PyList_SetItem(list.as_ptr(), place, object);
                 }
-                let layout = &*list.as_ptr().cast::<Layout>();
-                let is_list = layout.references == 1
-                    && layout.class.cast() == class.as_ptr()
+                let layout = Layout::of(list.as_ptr(), head);
+                let is_list = layout.class.cast() == class.as_ptr()
                     && layout.length == 3
                     && layout.capacity >= 3
                     && !layout.items.is_null()
