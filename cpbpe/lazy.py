@@ -11,8 +11,8 @@ imports take place under `importing`, and a fork waits for that.
 from __future__ import annotations
 
 import os
+from _thread import RLock  # (`threading` imports more)
 from collections.abc import Callable
-from threading import RLock
 from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
 from cpbpe import checks
@@ -86,6 +85,8 @@ class ModelFacts:
     @property
     def settings(self) -> Settings:
         """What the file says about itself. It is a copy, so that changing it changes no tokenizer."""
+        with importing:
+            from copy import deepcopy
         return deepcopy(self._settings)
 
     @kept
@@ -390,6 +391,8 @@ class ModelFacts:
 
     def spec_for_users(self) -> ModelSpec:
         """The same with mappings that may be changed without changing a tokenizer."""
+        with importing:
+            from copy import copy, deepcopy
         spec = copy(self.full_spec)  # (with the ids, which take long to list)
         for name in ("settings", "carried"):
             object.__setattr__(spec, name, deepcopy(getattr(spec, name)))
