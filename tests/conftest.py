@@ -24,7 +24,7 @@ ENGINES = ["core", "reference"] if CORE or os.environ.get("CI") else ["reference
 KEPT = type(functools.cache(str))
 COMPARED = ("test_parity.py", "test_goldens.py")
 """The files whose tests have all real models."""
-MOST_MEMORY = 1.5e9
+MOST_MEMORY = 1.5e9 * (4 if "libasan" in os.environ.get("LD_PRELOAD", "") else 1)
 """Bytes that a process of the tests may take. `-n auto` on eight cores has eight of them, and maybe 16 GB."""
 
 
