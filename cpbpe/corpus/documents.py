@@ -24,7 +24,15 @@ from cpbpe.corpus.find import (
     none_hidden,
     size_of,
 )
-from cpbpe.corpus.records import Column, Records, read_arrow, read_json, read_parquet, read_table
+from cpbpe.corpus.records import (
+    Column,
+    Records,
+    need_memory,
+    read_arrow,
+    read_json,
+    read_parquet,
+    read_table,
+)
 from cpbpe.engine.choice import calls_of_ours
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import kept
@@ -150,6 +158,7 @@ class Files:
         """The records of one of the files that have records, in batches."""
         if (format := self.format_of(path)) in FOR_PYARROW:
             for column in self.columns_of(path):
+                need_memory()
                 yield self._counted((column.to_pylist(), []))
         else:
             yield from self.records_in(shown_path(path), self.parts_of(path), format)

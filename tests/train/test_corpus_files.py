@@ -259,6 +259,24 @@ def test_parquet_of_text_that_is_not_utf8() -> None:
         train("a.parquet", vocab_size=270, hard_vocab_limit=False)
 
 
+def test_the_ends_of_arrow_files() -> None:
+    """Old ones do not say that their stream ends; and an end may be missing."""
+    import pyarrow
+
+    table = pyarrow.table({"text": ["one", "two", "three"]})
+    with pyarrow.ipc.new_file("a.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    data = Path("a.arrow").read_bytes()
+    contents = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    assert data[contents - 8 : contents] == b"\xff\xff\xff\xff\0\0\0\0"
+    write("old.arrow", data[: contents - 8] + data[contents:])
+    assert sentences("old.arrow") == sentences("a.arrow") == [b"one", b"two", b"three"]
+    for end in (1, 5, 10, len(data) - contents, len(data) - contents + 8, len(data) - 12):
+        write("bad.arrow", data[:-end])
+        with pytest.raises(TrainingError, match=r"^bad.arrow: is not a valid Arrow file: the end of"):
+            sentences("bad.arrow")
+
+
 def test_parquet_with_two_columns_of_one_name() -> None:
     import pyarrow
     from pyarrow import parquet
