@@ -7,7 +7,6 @@ import copy
 import gc
 import pickle
 import random
-import threading
 import weakref
 from typing import Any
 
@@ -73,22 +72,6 @@ def test_tables_are_made_when_needed_and_go_with_the_tokenizer() -> None:
     del tok
     gc.collect()
     assert table() is None
-
-
-def test_threads_make_streams_at_the_same_time() -> None:
-    tok = cpbpe.Tokenizer.from_bytes(zoo.model("tokenizer.model.v1"))
-    ids = tok.encode(corpus.SENTENCES[0])
-    results: list[str] = []
-
-    def work() -> None:
-        results.append(tok.stream_decoder().push(ids))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [corpus.SENTENCES[0]] * 8
 
 
 @pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, lambda stream: stream.copy()])

@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import sys
-import threading
 from array import array
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -403,23 +402,6 @@ def test_decode_bytes_with_a_denormalizer() -> None:
 
 
 # --- Sharing --------------------------------------------------------------------------------------
-
-
-def test_threads_share_a_tokenizer(tok: Tokenizer) -> None:
-    texts = corpus.lines(120)
-    expected = [tok.encode(text) for text in texts]
-    fresh = Tokenizer.from_bytes(tok.to_bytes())
-    found: list[list[list[int]]] = []
-
-    def work() -> None:
-        found.append([fresh.encode(text) for text in texts])
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 8
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -5,8 +5,8 @@
 //! 1.3 times as fast. What they do takes three instructions, if it is known how the interpreter stores references and
 //! lists. Every CPython so far stores them in the same way, and the C header of the stable ABI itself has the first of
 //! the two functions as a macro. Still, this is checked: when the first list is made, `Storing::found` looks at objects to
-//! which the two functions are applied. If anything is not as expected, the functions are called each time. They are
-//! called in free-threaded Python, where objects are larger and have two numbers of references.
+//! which the two functions are applied. If anything is not as expected, the functions are called each time. In
+//! free-threaded Python, where objects are larger and have two numbers of references, only the first one is.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
