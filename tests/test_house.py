@@ -4,6 +4,7 @@ Nothing is imported here: the files in this checkout are read, whatever is insta
 """
 
 import re
+import subprocess
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -75,6 +76,11 @@ NAMES_FILES = (
     "tests/**/*.py",
 )
 """Where paths of the project are named."""
+TOP_LEVEL = {
+    *(".ci", ".github", "benchmarks", "core", "cpbpe", "docs", "proto", "tests"),
+    *("CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
+    *(".gitignore", "LICENSE", "MANIFEST.in", "constraints.txt", "mkdocs.yml", "pyproject.toml", "setup.py"),
+}
 MADE_UP = {"cpbpe/model/formats/pieces_tsv.py", "cpbpe/tokenizer/lowercase.py", "cpbpe/tokenizer/here.py"}
 """Files that only examples have."""
 
@@ -370,6 +376,15 @@ def test_files_that_are_named_exist() -> None:
         if name not in MADE_UP and not any((base / name).exists() for base in (ROOT, ROOT / "core" / "cpbpe"))
     ]
     nothing(missing, "files are named that are not there")
+
+
+def test_the_top_holds_what_belongs_there() -> None:
+    """What was made for a trial is not committed by mistake."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout, so nothing says what is committed")
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    top = {name.split("/")[0] for name in names.decode().split("\0") if name}
+    nothing(sorted(top - TOP_LEVEL), "these are committed at the top of the repository")
 
 
 def test_missing_packages_are_named_and_not_extras() -> None:
