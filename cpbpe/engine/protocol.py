@@ -100,7 +100,8 @@ class Engine(Protocol):
     def cut(self, text: bytes) -> int:
         """The last place in a normalized text up to which its ids are final, even if more text follows.
 
-        0 if there is no such place. To encode the two sides, use a raw variant.
+        0 if there is no such place. To encode the two sides, use a raw variant. Without user-defined pieces,
+        spaces may also be written as spaces.
         """
 
     def encode(self, text: Text, ends: Ends | None = None, dropout: Dropout | None = None) -> list[int]:

@@ -285,7 +285,11 @@ class ReferenceEngine:
         return Frozen in (type(left), type(right)) or left + right not in self._joinable
 
     def last_cut(self, text: bytes) -> int:
-        """The last cut of a normalized text that stays one, whatever follows; 0 if none is known."""
+        """The last cut of a normalized text that stays one, whatever follows; 0 if none is known.
+
+        Without user-defined pieces, spaces may also be written as spaces.
+        """
+        spaces = {b" ": SPACE} if self.spec.normalizer.escape_whitespaces else {}
         # A user-defined piece that begins after this may still be incomplete.
         end = len(text) - self.user_defined.longest_key
         cut = at = 0
@@ -293,7 +297,7 @@ class ReferenceEngine:
             at += len(left)
             if at > end:
                 break
-            if self._is_cut(left, right):
+            if self._is_cut(spaces.get(left, left), spaces.get(right, right)):
                 cut = at
         return cut
 

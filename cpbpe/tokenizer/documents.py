@@ -105,15 +105,16 @@ class Document:
         if not isinstance(text, str):
             raise TypeError(f"a document is made of str, not {type(text).__name__}; decode bytes first")
         self._again = again
-        writer = _Writer([], [0], _Part(stream.copy(), "", []), stream)
+        writer = _Writer([_Part(stream.copy(), "", [])], [0], stream)
         writer.write(text)
         self._set(writer)
 
     def _set(self, writer: _Writer) -> None:
-        self._parts = [*writer.done, writer.part]
+        self._parts = writer.parts
         self._after = writer.stream
-        self._begins = [*writer.begins, writer.begins[-1] + len(writer.part.text)]
+        self._begins = writer.begins
         """Where each part begins, and where the last one ends."""
+        self._begins.append(self._begins[-1] + len(self._parts[-1].text))
         self._last_ids: list[int] | None = None
 
     # --- What it holds ----------------------------------------------------------------------------
@@ -193,13 +194,13 @@ class Document:
         # 1. What stays in front: whole parts, and the beginning of one, which is encoded again; at the end of
         #    the document, everything.
         if first == len(self):
-            stream = self._after.resumed(len(self))
-            writer = _Writer(self._parts[:-1], self._begins[:-1], self._parts[-1], stream)
+            writer = _Writer(self._parts[:], self._begins[:-1], self._after.resumed(len(self)))
         else:
             at = bisect_right(self._begins, first) - 1
             part = self._parts[at]
             stream = part.before.resumed(self._begins[at])
-            writer = _Writer(self._parts[:at], self._begins[: at + 1], _Part(stream.copy(), "", []), stream)
+            parts = [*self._parts[:at], _Part(stream.copy(), "", [])]
+            writer = _Writer(parts, self._begins[: at + 1], stream)
             text = part.text[: first - self._begins[at]] + text
         # 2. The new text, and the rest of the part in which the change ends.
         at = bisect_right(self._begins, last, hi=len(self._parts)) - 1
@@ -260,41 +261,43 @@ class Document:
 class _Writer:
     """Encodes text into parts."""
 
-    def __init__(self, done: list[_Part], begins: list[int], part: _Part, stream: _Stream):
-        """`part` is the last part, which goes on, and `stream` has taken all of it."""
-        self.done = done
+    def __init__(self, parts: list[_Part], begins: list[int], stream: _Stream):
+        """The last part goes on, and `stream` has taken all of it. Both lists are changed."""
+        self.parts = parts
         self.begins = begins
         """Where each part begins, the last one included."""
-        self.part = part
         self.stream = stream
 
     def write(self, text: str) -> None:
         """Go on with a text."""
         at = 0
         while at < len(text):
-            written = self.part.text
+            before, written, ids = self.parts[-1]
             rest = len(text) - at
             # (An old part may follow the end of this text. So that no tiny part comes between, a part that is
             # full takes the last few characters as well.)
             is_full = len(written) >= PART and (rest >= SMALL or len(written) >= PART + SMALL)
             if is_full and self.stream.holds_less_than(PART):
-                self._go_on_with(_Part(self.stream.copy(), "", []))
-            before, written, ids = self.part
+                before, written, ids = self._go_on_with(_Part(self.stream.copy(), "", []))
             room = max(PART - len(written), SMALL)
             portion = text[at:] if rest <= room + SMALL else text[at : at + room]
-            self.part = _Part(before, written + portion, ids + self.stream.push(portion))
+            self.parts[-1] = _Part(before, written + portion, ids + self.stream.push(portion))
             at += len(portion)
 
-    def _go_on_with(self, part: _Part) -> None:
+    def _go_on_with(self, part: _Part) -> _Part:
         """Another part is the last one now. The one before it stays if it has text."""
-        if self.part.text:
-            self.done.append(self.part)
-            self.begins.append(self.begins[-1] + len(self.part.text))
-        self.part = part
+        size = len(self.parts[-1].text)
+        if size:
+            self.begins.append(self.begins[-1] + size)
+            self.parts.append(part)
+        else:
+            self.parts[-1] = part
+        return part
 
     def is_large_enough(self) -> bool:
         """Whether the last part may be followed by another."""
-        return not self.part.text or len(self.part.text) >= SMALL
+        size = len(self.parts[-1].text)
+        return not size or size >= SMALL
 
     def keep(self, parts: list[_Part], after: _Stream) -> None:
         """Go on with parts that are there."""

@@ -50,6 +50,7 @@ class Shape:
         # Whether only spaces are rewritten. User-defined pieces make no difference then: valid text is copied
         # anyway, and in invalid text the pieces are copied because they are valid themselves.
         self.simple = self.charsmap is None and not spec.remove_extra_whitespaces
+        self.only_spaces = self.simple and rewrite is None and not user_defined
         self.space = SPACE if spec.escape_whitespaces else b" "
         plain = bytes(range(0x21, 0x7F)) if self.charsmap is None else self.charsmap.unchanged_ascii()
         plain = bytes(byte for byte in plain if byte not in self.user_defined.first_bytes)
@@ -58,13 +59,9 @@ class Shape:
 
 
 def copied(stream: T, **changes: object) -> T:
-    """A copy of an object that has slots, with changes."""
+    """A copy of an object, with changes. (Slots would be copied one by one, so its class has none.)"""
     new = object.__new__(type(stream))
-    for kind in type(stream).__mro__:
-        for name in getattr(kind, "__slots__", ()):
-            setattr(new, name, getattr(stream, name))
-    for name, value in changes.items():
-        setattr(new, name, value)
+    new.__dict__ = {**stream.__dict__, **changes}
     return new
 
 
@@ -75,8 +72,6 @@ class StreamNormalizer:
     >>> stream.push(b" a  "), stream.push(b"b  "), stream.push(b"", final=True)
     (b'\xe2\x96\x81a', b'\xe2\x96\x81b', b'')
     """
-
-    __slots__ = ("_drop_spaces", "_held", "_prefix", "_spaces", "_started", "pending", "shape")
 
     def __init__(self, shape: Shape, prefix: bool):
         self.shape = shape
@@ -94,7 +89,12 @@ class StreamNormalizer:
 
     def state(self) -> dict[str, object]:
         """All that is not made from the model, with which `copied` makes the same one."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "shape"}
+        return {name: value for name, value in vars(self).items() if name != "shape"}
+
+    @property
+    def only_spaces(self) -> bool:
+        """Whether a text that comes now stays as it is, but for the form of its spaces."""
+        return self._started and self.shape.only_spaces
 
     def holds_less_than(self, size: int) -> bool:
         """Whether it holds back fewer bytes than this. (Spaces that wait are not included.)"""

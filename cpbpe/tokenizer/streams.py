@@ -40,7 +40,6 @@ S = TypeVar("S", bound="_Stream")
 class _Stream:
     """Streams can be copied. An encoder can be pickled, too."""
 
-    __slots__ = ()
     _name: ClassVar[str]
     """Its public name, for `repr` and messages."""
     _ended: bool
@@ -103,20 +102,6 @@ class StreamEncoder(_Stream):
     >>> stream.push("Hi</"), stream.push("s>"), stream.flush()
     ([], [15359, 2], [])
     """
-
-    __slots__ = (
-        "_again",
-        "_at",
-        "_back",
-        "_ended",
-        "_facts",
-        "_front",
-        "_kind",
-        "_prefix_later",
-        "_segment",
-        "_special",
-        "_waiting",
-    )
 
     _name = "StreamEncoder"
 
@@ -290,8 +275,6 @@ class SpecialKeys:
 class _Segment:
     """One text without special tokens, or one segment."""
 
-    __slots__ = ("_engine", "_held", "_last_unknown", "_normalizer", "_prefix", "_searched", "_unk")
-
     def __init__(self, facts: ModelFacts, prefix_space: bool | None):
         self._prefix = prefix_space
         self._unk = facts.stream_unk
@@ -355,7 +338,9 @@ class _Segment:
         if self._normalizer is None:
             self._held += data
             return []
-        self._held += self._normalizer.push(data, whole=whole)
+        # (Spaces may stay spaces, which takes less time: see `Engine.cut`.)
+        stays = whole and self._normalizer.only_spaces
+        self._held += data if stays else self._normalizer.push(data, whole=whole)
         return self._encode(self._take_cut())
 
     def flush(self) -> list[int]:
@@ -372,16 +357,16 @@ class _Segment:
         last piece or character that it reached, which is at `_searched`. (The search stops where a
         user-defined piece could begin whose rest is still missing.)
         """
+        searched = self._searched
+        text = bytes(self._held[searched:]) if searched else bytes(self._held)
+        cut = self._engine.cut(text)
+        if cut:  # 0 says that there is none
+            self._searched = 0
+            return searched + cut
         assert self._normalizer is not None
         user_defined = self._normalizer.shape.user_defined
-        text = bytes(self._held[self._searched :])
-        cut = self._engine.cut(text)
-        last = user_defined.last_start(text, cut, len(text) + 1 - user_defined.longest_key)
-        if cut:  # 0 says that there is none
-            cut += self._searched
-        # (This counts from the cut, because the caller removes the text before it.)
-        self._searched += last - cut
-        return cut
+        self._searched += user_defined.last_start(text, 0, len(text) + 1 - user_defined.longest_key)
+        return 0
 
     def _encode(self, length: int) -> list[int]:
         """The ids of the beginning of the held text."""
@@ -411,23 +396,6 @@ class StreamDecoder(_Stream):
     >>> [stream.push(id) for id in tok.encode("Hi 🦙!")], stream.flush()
     (['Hi', ' ', '', '', '', '🦙', '!'], '')
     """
-
-    __slots__ = (
-        "_at_beginning",
-        "_drops_all",
-        "_drops_later",
-        "_ended",
-        "_facts",
-        "_held",
-        "_in_run",
-        "_plain",
-        "_raw",
-        "_replaces_as_python",
-        "_shown",
-        "_size",
-        "_steady",
-        "_strips",
-    )
 
     _name = "StreamDecoder"
 
@@ -600,8 +568,6 @@ class StoppingDecoder(StreamDecoder):
     >>> stream.stopped, stream.rest
     ('User:', ' Why?')
     """
-
-    __slots__ = ("_rest", "_stopped", "_stops")
 
     def __init__(self, stops: list[str], *given: Any, **options: Any):
         """`stops` are checked; the rest is what a StreamDecoder takes."""

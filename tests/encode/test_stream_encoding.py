@@ -103,6 +103,25 @@ def test_models_that_wait(name: str, engine: str) -> None:
     assert stream.flush() == tok.encode("two words " * 50)
 
 
+@tiers.engines
+@pytest.mark.parametrize("name", ["llama", "defaults", "suffix", "unescaped", "unused"])
+def test_spaces_may_be_written_as_spaces(name: str, engine: str) -> None:
+    """`Engine.cut` finds the same place, and a raw variant the same ids: a stream relies on both."""
+    tok = load(name, engine)
+    raw = tok.facts.engine.variant(raw=True)
+    space = "▁" if tok.spec.normalizer.escape_whitespaces else " "
+    maker = TextMaker(SEED, pieces_of(tok), corpus.SENTENCES)
+    found = set()
+    for _ in range(EXAMPLES):
+        text = maker.text()
+        as_it_is, spelled = text.encode(), text.replace(" ", space).encode()
+        place, expected = raw.cut(as_it_is), raw.cut(spelled)
+        assert as_it_is[:place].replace(b" ", space.encode()) == spelled[:expected], text
+        assert raw.encode(as_it_is) == raw.encode(spelled), text
+        found.add(place > 0)
+    assert found == {False, True}
+
+
 # --- Bounded work ---------------------------------------------------------------------------------
 
 

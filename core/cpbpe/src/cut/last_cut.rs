@@ -11,8 +11,8 @@ const CHECK_BYTES: usize = 1 << 14;
 /// With a byte-level vocabulary, the search for a cut begins with this many bytes at the end.
 const FIRST_PART: usize = 64;
 
-/// The last place in a normalized text (not compact) that no merge can cross, however the text continues; 0 if there
-/// is none.
+/// The last place in a normalized text that no merge can cross, however the text continues; 0 if there is none. Without
+/// user-defined pieces, spaces may also be written as spaces.
 pub fn last_cut(vocab: &Vocab, text: &[u8], check: Check) -> Result<usize, Halt> {
     if let Some(byte_level) = &vocab.byte_level {
         return match (&byte_level.splitter, std::str::from_utf8(text)) {
@@ -52,10 +52,9 @@ fn last_split(splitter: &Splitter, text: &str, check: Check) -> Result<usize, Ha
     }
 }
 
-/// A character as the number by which the tables find it.
+/// A character as the number by which the tables find it. (Where U+2581 stands for spaces, both are one character.)
 fn number(vocab: &Vocab, text: &[u8]) -> u32 {
     match text {
-        b" " if vocab.swapped => character(utf8::SPACE),
         utf8::SPACE if vocab.swapped => character(b" "),
         text => character(text),
     }
