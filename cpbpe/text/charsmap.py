@@ -335,7 +335,7 @@ class Charsmap:
 # --- The named rules ------------------------------------------------------------------------------
 
 RULE_NAMES = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
-"""The names of sets of rules. identity has no rules; `charsmap_build` has those of the others."""
+"""sentencepiece's names of sets of rules. identity has no rules; `charsmap_build` has those of the others."""
 
 
 @cache
@@ -353,7 +353,10 @@ def rule_charsmap(name: str) -> bytes:
         return b""
     if name not in RULE_NAMES:
         raise ValueError(f"there are no rules named {name!r}")
-    data = pkgutil.get_data("cpbpe.text", f"charsmaps/{name}.zlib")  # also from a zip file
+    try:
+        data = pkgutil.get_data("cpbpe.text", f"charsmaps/{name}.zlib")  # also from a zip file
+    except OSError as error:
+        raise ImportError(f"the installation of cpbpe is incomplete: {error}; install it again") from error
     if data is None:
-        raise ImportError("the installation of cpbpe is incomplete: cpbpe/text/charsmaps is missing")
+        raise ImportError("the installation of cpbpe is incomplete: cpbpe/text/charsmaps cannot be read")
     return zlib.decompress(data)

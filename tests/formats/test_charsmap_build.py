@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cpbpe.text import charsmap_build
+from cpbpe.text import charsmap, charsmap_build
 from cpbpe.text.charsmap import RULE_NAMES, Charsmap, rule_charsmap
 from cpbpe.text.charsmap_build import charsmap_from_rules, charsmap_from_tsv, named_rules
 from cpbpe.training.settings import charsmap_of_file
@@ -53,6 +53,12 @@ def test_every_named_rule_set_has_a_charsmap() -> None:
     assert rule_charsmap("identity") == b""
     with pytest.raises(ValueError, match="no rules named 'nfd'"):
         rule_charsmap("nfd")
+
+
+def test_a_charsmap_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charsmap, "RULE_NAMES", (*RULE_NAMES, "lost"))
+    with pytest.raises(ImportError, match=r"installation of cpbpe is incomplete: .*lost\.zlib.*; install it"):
+        rule_charsmap("lost")
 
 
 @pytest.mark.parametrize("name", tiers.some(DIGESTS, ["nmt_nfkc"]))
