@@ -29,8 +29,8 @@ from cpbpe.training.byte_options import (
     ByteTrainOptions,
     complete_options,
 )
-from cpbpe.training.option_names import REFUSED, advice
-from cpbpe.training.options import ARGUMENTS, GROUPS, NAMES, PRESETS, TrainOptions
+from cpbpe.training.options import GROUPS, NAMES, PRESETS, TrainOptions
+from cpbpe.training.options_base import ARGUMENTS, REFUSED, advice
 
 if TYPE_CHECKING:
     from cpbpe.training.word_counts import WordCounts
@@ -76,7 +76,7 @@ GUESSED = {
     "control-symbols-file": 'give its lines: --control-symbols "$(paste -sd, FILE)"',
     "user-defined-symbols-file": 'give its lines: --user-defined-symbols "$(paste -sd, FILE)"',
 }
-"""Flags that people guess, and what to tell them; `cpbpe.training.option_names` has the rest."""
+"""Flags that people guess, and what to tell them; `cpbpe.training.options_base` has the rest."""
 
 SPELLING = FLAGS
 """How messages spell the options of this command (see `cpbpe/cli/__init__.py`)."""

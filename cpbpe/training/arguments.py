@@ -15,8 +15,8 @@ from cpbpe.spelling import listed, named
 from cpbpe.training.byte_options import BYTE_NAMES
 from cpbpe.training.corpus import Corpus, Source
 from cpbpe.training.counting import CountSetup
-from cpbpe.training.option_names import MEANINGLESS, RENAMED
-from cpbpe.training.options import ARGUMENTS, NAMES, TrainOptions
+from cpbpe.training.options import NAMES, TrainOptions
+from cpbpe.training.options_base import ARGUMENTS, MEANINGLESS, RENAMED
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,6 +1,6 @@
 """The options of training byte-level models, and how options of either family are found by name.
 
-`options.py` has those of the SentencePiece family, and what both share.
+`options.py` has those of the SentencePiece family, and `options_base.py` what both share.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from cpbpe.errors import TrainingError
 from cpbpe.model.spec import SplitSpec
 from cpbpe.spelling import given, listed, named
 from cpbpe.text.split_patterns import PATTERNS, name_of, named_pattern
-from cpbpe.training.option_names import BYTE_REFUSED, FOREIGN, advice
-from cpbpe.training.options import (
-    GROUPS,
-    NAMES,
-    PRESETS,
+from cpbpe.training.options import GROUPS, NAMES, PRESETS, TrainOptions
+from cpbpe.training.options_base import (
+    BYTE_REFUSED,
+    FOREIGN,
     Meaning,
     Options,
-    TrainOptions,
+    advice,
     check,
     check_types,
     checked_strings,
@@ -53,6 +52,7 @@ class ByteTrainOptions(Options):
     """
 
     refused = BYTE_REFUSED
+    others = NAMES
 
     # --- The vocabulary ---
     vocab_size: int = 100_261

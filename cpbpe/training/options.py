@@ -4,25 +4,32 @@
 read the meanings from the table at the end. A meaning is a phrase that begins in lower case and has no full
 stop. `names in backquotes` are options, which each reader of the table spells in its own way.
 
-What both families share is here, too; `byte_options.py` has the options of byte-level models.
+`byte_options.py` has the options of byte-level models, and `options_base.py` what both families share.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import wraps
-from inspect import cleandoc
-from numbers import Integral, Real
-from textwrap import indent, wrap
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any
 
 from cpbpe.errors import TrainingError
 from cpbpe.model.piece_type import PieceType
-from cpbpe.spelling import counted, given, listed, named, spelled
+from cpbpe.spelling import counted, given, listed, named
 from cpbpe.text.charsmap import RULE_NAMES
-from cpbpe.training.option_names import REFUSED, advice
+from cpbpe.training.options_base import (
+    REFUSED,
+    Meaning,
+    Options,
+    check,
+    check_types,
+    check_unicode,
+    checked_strings,
+    document,
+    meanings,
+    names_checked,
+)
 
 Pretokenizer = Callable[[str], Sequence[str]]
 Rules = Sequence[tuple[str, str]] | Mapping[str, str]
@@ -31,200 +38,8 @@ Rules = Sequence[tuple[str, str]] | Mapping[str, str]
 MAX_SENTENCE_LENGTH = 1 << 30
 """The largest `max_sentence_length` that sentencepiece takes. Models record it when there is no limit."""
 
-ARGUMENTS = ("threads", "format", "field", "column", "memory_limit", "progress")
-"""What `cpbpe.train` takes besides the options: how the corpus is read, and how the work is done."""
-
 LONGEST_PIECE = 7999
 """The longest piece that a model can hold, in bytes: see `MAX_PIECE_BYTES` in `model/validity.py`."""
-
-T = TypeVar("T", bound="Options")
-
-
-# --- What both families share ---------------------------------------------------------------------
-
-
-class Options:
-    """The base of the options of both families. They are checked when they are created, and never change."""
-
-    refused: ClassVar[Mapping[str, str]]
-    """Names that are refused, with the reason for each."""
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """The names of all options."""
-        return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
-
-    @classmethod
-    def refuse_unknown(cls, names: Iterable[str]) -> None:
-        """Raise an error for the first unknown name; it says why, or which option or call was meant."""
-        known = cls.names()
-        for name in names:
-            if name in known:
-                continue
-            if name in cls.refused:
-                raise TrainingError(f"{named(name)}: {spelled(cls.refused[name])}")
-            if cls is not TrainOptions and name in NAMES:
-                raise TrainingError(
-                    f"{named(name)}: it is an option of models of the SentencePiece family, and this one is "
-                    f"byte-level; leave it out"
-                )
-            if name in ARGUMENTS:
-                raise TypeError(
-                    f"{name!r} is an argument of train() and of WordCounts.build(), not an option; give it "
-                    f"there"
-                )
-            refused = REFUSED if cls is TrainOptions else {}
-            way_out = advice(name, [*known, *ARGUMENTS], refused)
-            raise TypeError(
-                f"there is no option {name!r}; {way_out or f'help(cpbpe.{cls.__name__}) shows all of them'}"
-            )
-
-    def replace(self: T, **changes: Any) -> T:
-        """The same options with some of them changed.
-
-        >>> PRESETS["llama2"].replace(vocab_size=500).vocab_size
-        500
-        >>> PRESETS["llama2"].replace(vocabsize=500)
-        Traceback (most recent call last):
-        ...
-        TypeError: there is no option 'vocabsize'; did you mean vocab_size?
-        """
-        self.refuse_unknown(changes)
-        return replace(self, **changes)  # type: ignore[type-var]
-
-    def __repr__(self) -> str:
-        values = ((name, getattr(self, name), getattr(type(self), name)) for name in self.names())
-        changed = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
-        return f"{type(self).__name__}({changed})"
-
-
-def names_checked(kind: type[T]) -> type[T]:
-    """A decorator: the constructor of these options passes the names that it is given to `refuse_unknown`."""
-    original = kind.__init__
-
-    @wraps(original)
-    def initialize(self: T, *values: Any, **options: Any) -> None:
-        kind.refuse_unknown(options)
-        original(self, *values, **options)
-
-    kind.__init__ = initialize  # type: ignore[assignment]
-    return kind
-
-
-def check_types(options: Options) -> None:
-    """Raise an error if an option does not have the type that its annotation names. numpy's numbers become
-    Python's.
-    """
-    for item in fields(options):  # type: ignore[arg-type]
-        value = getattr(options, item.name)
-        if item.type == "int":
-            object.__setattr__(options, item.name, checked_integer(item.name, value))
-        elif item.type == "float" and isinstance(value, Real) and not isinstance(value, (int, float)):
-            object.__setattr__(options, item.name, float(value))
-        else:
-            _check_type(item.name, value, str(item.type))
-
-
-def checked_integer(name: str, value: object) -> int:
-    """The integer that is given; a TypeError names what was given instead, be it True or False."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{named(name)} must be an integer, not {value!r}")
-    return int(value)
-
-
-def _check_type(name: str, value: object, kind: str) -> None:
-    if kind == "bool" and not isinstance(value, bool):
-        raise TypeError(f"{named(name)} must be True or False, not {value!r}")
-    if kind == "float" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise TypeError(f"{named(name)} must be a number, not {value!r}")
-    if kind == "str":
-        if not isinstance(value, str):
-            raise TypeError(f"{named(name)} must be text (str), not {value!r}")
-        check_unicode(name, value)
-
-
-def check(options: Options, name: str, good: bool, allowed: str) -> None:
-    """Raise an error, which says what is allowed, if the value of an option is not good."""
-    if not good:
-        raise TrainingError(f"{named(name)} must be {allowed}, not {getattr(options, name)!r}")
-
-
-def check_unicode(name: str, text: str) -> None:
-    """Raise an error if a text has half of a surrogate pair, which no file can hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise TrainingError(f"{named(name)}: {text[:40]!r} is not valid Unicode: {error.reason}") from None
-
-
-def checked_strings(name: str, value: object) -> tuple[str, ...]:
-    """Return the value of an option as a tuple of str, or raise an error if it is something else."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError(f"{named(name)} must be a list of str, not {value!r}")
-    items = tuple(value)
-    for item in items:
-        if not isinstance(item, str):
-            raise TypeError(f"{named(name)} must be a list of str, but it contains {item!r}")
-        check_unicode(name, item)
-    return items
-
-
-class Meaning(NamedTuple):
-    """What an option is for."""
-
-    meaning: str
-    """What it does."""
-    change: str
-    """When to give it another value than the default, in whole sentences."""
-
-
-def sentence(phrase: str) -> str:
-    """Return a phrase from a table as a sentence.
-
-    >>> sentence("make every digit a piece by itself")
-    'Make every digit a piece by itself.'
-    """
-    return f"{phrase[0].upper()}{phrase[1:]}."
-
-
-def meanings(groups: Mapping[str, Mapping[str, Meaning]]) -> dict[str, Meaning]:
-    """The meanings of all options by name, from a table that has them in groups."""
-    return {name: meaning for group in groups.values() for name, meaning in group.items()}
-
-
-def page(defaults: Mapping[str, str], groups: Mapping[str, Mapping[str, Meaning]]) -> str:
-    """The whole table for `help()`; `defaults` says what each option is if it is not given."""
-    lines: list[str] = []
-    for title, group in groups.items():
-        lines += ["", f"{sentence(title)[:-1]}:", ""]
-        for name, (meaning, change) in group.items():
-            text = spelled(f"{sentence(meaning)} {change}")
-            lines += [f"    {name} (default: {defaults[name]})"]
-            lines += [indent(line, 8 * " ") for line in wrap(text, 92, break_on_hyphens=False)]
-    return "\n".join(lines)
-
-
-def default_of(name: str, presets: Mapping[str, Options]) -> str:
-    """The default of an option, which is that of the first preset, and what other presets have instead.
-
-    >>> default_of("byte_fallback", PRESETS), default_of("add_dummy_prefix", PRESETS)
-    ('True; sentencepiece: False', 'True; lossless: False')
-    """
-    (_, first), *others = ((key, getattr(options, name)) for key, options in presets.items())
-    different = [f"{key}: {value!r}" for key, value in others if value != first]
-    return "; ".join([repr(first), *different])
-
-
-def document(
-    kind: type[Options], groups: Mapping[str, Mapping[str, Meaning]], presets: Mapping[str, Any]
-) -> None:
-    """Add the table of all options to their docstring."""
-    if kind.__doc__ is not None:  # it is None under python -OO
-        defaults = {name: default_of(name, presets) for name in kind.names()}
-        kind.__doc__ = f"{cleandoc(kind.__doc__)}\n{page(defaults, groups)}"
-
-
-# --- The SentencePiece family ---------------------------------------------------------------------
 
 
 @names_checked

@@ -14,7 +14,7 @@ from cpbpe.reference.training_values import Learned
 from cpbpe.spelling import counted
 from cpbpe.tokenizer.tokenizer import Tokenizer
 from cpbpe.training.families import Built, Family
-from cpbpe.training.options import checked_integer
+from cpbpe.training.options_base import checked_integer
 from cpbpe.training.report import Report
 
 

@@ -12,8 +12,8 @@ from cpbpe.cli import main
 from cpbpe.cli.parsing import flag
 from cpbpe.cli.train import FLAGS, OPTIONS, THEIRS, parser
 from cpbpe.training.byte_options import ONLY_BYTES
-from cpbpe.training.option_names import FOREIGN, REFUSED
-from cpbpe.training.options import ARGUMENTS, GROUPS, MEANINGS, NAMES
+from cpbpe.training.options import GROUPS, MEANINGS, NAMES
+from cpbpe.training.options_base import ARGUMENTS, FOREIGN, REFUSED
 from tests.support import processes
 from tests.support.corpus import lines
 

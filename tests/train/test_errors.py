@@ -15,7 +15,7 @@ import pytest
 
 from cpbpe import PRESETS, TrainingError, TrainOptions, WordCounts, train
 from cpbpe.spelling import spelled
-from cpbpe.training.option_names import REFUSED
+from cpbpe.training.options_base import REFUSED
 
 TEXTS = ["the cat sat on the mat"] * 3
 

@@ -13,7 +13,8 @@ import sentencepiece
 import cpbpe
 from cpbpe import PRESETS, TrainingError, TrainOptions, WordCounts, train
 from cpbpe.spelling import Spelling, counted, given, named, shown, spelled, spelled_as
-from cpbpe.training.options import GROUPS, MEANINGS, NAMES, default_of, sentence
+from cpbpe.training.options import GROUPS, MEANINGS, NAMES
+from cpbpe.training.options_base import default_of, sentence
 from tests.support.corpus import lines
 
 ROOT = Path(__file__).parents[2]
