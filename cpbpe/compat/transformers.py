@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,10 +63,10 @@ _SPANS = "cpbpe_spans"
 """The option by which `apply_chat_template` asks for the spans of tokens."""
 
 _RENUMBERS = "cpbpe_renumbers"
-"""The option that says that a tokenizer.json has the ids of tokens, and not `added_tokens_decoder`."""
+"""The option that says that the ids of tokens are those of a tokenizer.json, not `added_tokens_decoder`'s."""
 
 _DEFAULTS = "cpbpe_defaults"
-"""The option that has options which count if neither the caller nor a file of the folder has them."""
+"""The option that holds other options, used where neither the caller nor a file of the folder gives them."""
 
 _CLEANS_UP = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"
 
@@ -138,7 +138,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         add_prefix_space: bool | None = None,
         **kwargs: Any,
     ):
-        # 1. What a tokenizer.json says. (A model says nothing about these.)
+        # 1. What a tokenizer.json says, and no other file does.
         self._json: bytes | None = None
         """The tokenizer.json that this was made of. Then the rules are those of fast tokenizers."""
         self._json_decoder: Any = None
@@ -157,12 +157,6 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 kwargs.setdefault("pad_token", padding.get("pad_token"))
                 kwargs.setdefault("pad_token_type_id", padding.get("pad_type_id", 0))
                 kwargs.setdefault("padding_side", str(padding.get("direction", "Right")).lower())
-            said = vocab_file.file_options
-            if add_bos_token is None:
-                add_bos_token = said.get("add_bos", False)
-            if add_eos_token is None:
-                add_eos_token = said.get("add_eos", False)
-            legacy = said.get("prefix_after_special", True) if legacy is None else legacy
         kwargs = {**kwargs.pop(_DEFAULTS, {}), **kwargs}
         # 2. What is refused.
         if vocab_file is None:
@@ -182,12 +176,14 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
                 f"{', '.join(model.bound_options)}: options that using() has bound have no effect here; "
                 "give the tokenizer without them, and add_bos_token, add_eos_token, legacy, add_prefix_space"
             )
-        # 3. The model and its options.
+        # 3. The model and its options. (sentencepiece's models ask for none, and Llama's begin with bos.)
         self.cpbpe = model
         self._has_metaspace = by_metaspace(model.facts.spec.normalizer)
-        self.add_bos_token = model.bos_id is not None if add_bos_token is None else add_bos_token
-        self.add_eos_token = bool(add_eos_token)
-        self.legacy = legacy is not False
+        asked: Mapping[str, bool] = model.file_options
+        bos = asked.get("add_bos", False) if asked or self._json else model.bos_id is not None
+        self.add_bos_token = bos if add_bos_token is None else add_bos_token
+        self.add_eos_token = bool(asked.get("add_eos") if add_eos_token is None else add_eos_token)
+        self.legacy = (asked.get("prefix_after_special") if legacy is None else legacy) is not False
         self.add_prefix_space = add_prefix_space
         # 4. Its tokens.
         for name in ("unk", "bos", "eos", "pad"):
@@ -247,7 +243,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         return len(unknown)
 
     def _renumbered(self, given: dict[int, AddedToken], known: dict[str, int]) -> dict[int, AddedToken]:
-        """Tokens with the ids that a tokenizer.json has for them; those that it has not follow the others."""
+        """Tokens with the ids that a tokenizer.json has for them; those that it does not have come last."""
         free = max([self.vocab_size - 1, *known.values()]) + 1
         made: dict[int, AddedToken] = {}
         for _, token in sorted(given.items()):
@@ -266,7 +262,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         super().__setattr__(name, value)
         if name in _ENDS_OPTIONS:
             self._around = None
-        self.__dict__.get("_made", {}).pop("_layouts", None)  # it may have been a token or an option of these
+        self.__dict__.get("_made", {}).pop("_layouts", None)  # they depend on tokens and options
 
     @property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:

@@ -179,7 +179,7 @@ def _place(name: str, names: list[str], column: str) -> int:
     """The place of a column in the line of names."""
     if column not in names:
         shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-        other = "; its columns seem to be separated by something else than its name says"
+        other = "; its columns seem to be separated by something other than its name says"
         raise CorpusError(
             f"{name}: there is no column {column!r} in its first line (there is {shown})"
             f"{other if len(names) == 1 and any(sign in names[0] for sign in ';,|') else ''}; name it with "
@@ -247,10 +247,10 @@ def read_parquet(path: str, column: str | int) -> Columns:
         for batch in file.iter_batches(rows_at_once, columns=[name], use_threads=False):
             need_memory()
             row += batch.num_rows
-            # (Columns within others are meant by "a.b", too.)
+            # (To pyarrow, the name "a.b" also means the column b within a, so there may be several.)
             yield _as_bytes(batch.column(batch.schema.names.index(name))), 1000 * row // max(rows, 1)
         if row != rows:
-            raise CorpusError(f"{path}: has {row:,} rows, but its header says {rows:,}; copy it again")
+            raise CorpusError(f"{path}: has {row:,} rows, but its footer says {rows:,}; copy it again")
 
 
 def _rows_at_once(metadata: Any, name: str) -> int:

@@ -248,7 +248,8 @@ def digits(subject: Subject) -> Iterator[Finding]:
         if text.isascii() and text.isdigit() and id in subject.reach.texts and len(text) > 1:
             counts[len(text)] += text == subject.texts[id]
             examples.setdefault(len(text), id)
-    uneven = sorted(length for length in counts if length > 3 or 0 < counts[length] < 10**length)
+    # (No model has all numbers of more than three digits. If none is one piece, they are cut evenly.)
+    uneven = sorted(length for length in counts if 0 < counts[length] < 10**length)
     lengths = ", ".join(f"{counts[length]} of {length} digits" for length in uneven)
     yield from subject.about("uneven-digits", (examples[length] for length in uneven), lengths=lengths)
 
@@ -267,28 +268,24 @@ def repeats(subject: Subject) -> Iterator[Finding]:
 def special_ids(subject: Subject) -> Iterator[Finding]:
     """Special ids that the file records wrongly, and special pieces of a type that they should not have."""
     spec = subject.spec
-    wrong, other_type, ids = [], [], set()
+    wrong, other_type = dict[str, int](), dict[str, int]()
     for (name, usual), piece in zip(_NAMES.items(), spec.special_pieces, strict=True):
         there, said = spec.ids.get(piece), subject.recorded.get(f"{name}_id")
         text = piece.decode(errors="replace")
         is_said = isinstance(said, int) and said >= 0
         if there is None:
             if is_said and spec.alphabet == "characters":
-                wrong.append(f"{name}_id is {said} in the settings, but there is no piece {quoted(text)}")
+                wrong[f"{name}_id is {said} in the settings, but there is no piece {quoted(text)}"] = -1
             continue
         if is_said and said != there:
-            wrong.append(
-                f"{name}_id is {said} in the settings, but the piece {quoted(text)} has the id {there}"
-            )
-            ids.add(there)
+            shown = quoted(text)
+            wrong[f"{name}_id is {said} in the settings, but the piece {shown} has the id {there}"] = there
         kind = PieceType(spec.pieces.types[there]).name
         if kind != usual:
-            other_type.append(f"{quoted(text)} is {kind}, not {usual}")
-            ids.add(there)
-    if wrong:
-        yield Finding.of("special-ids", sorted(ids), wrong)
-    if other_type:
-        yield Finding.of("special-type", sorted(ids), other_type)
+            other_type[f"{quoted(text)} is {kind}, not {usual}"] = there
+    for name, found in (("special-ids", wrong), ("special-type", other_type)):
+        if found:
+            yield Finding.of(name, sorted({*found.values()} - {-1}), found)
 
 
 def special_missing(subject: Subject) -> Iterator[Finding]:

@@ -58,7 +58,7 @@ _NONE = -1
 _SHORT = 32
 """Up to this length, all pairs are compared to find the best one; in longer texts, a heap finds it."""
 _MANY = 4096
-"""So many pieces take longer one by one than importing numpy and merging them all at once."""
+"""This many pieces take longer one by one than importing numpy and merging them all at once."""
 
 
 def steps(text: str, rank: Rank) -> Iterator[tuple[int, str, str]]:
@@ -169,7 +169,7 @@ def _last_pair(text: str, rank: Rank) -> Pair | None:
 
 
 def pairs_by_text(ranks: Mapping[str, float]) -> dict[str, Pair]:
-    """Return `pairs_that_make(ranks, by_text(ranks))`; of many pieces in a third of the time.
+    """Return `pairs_that_make(ranks, by_text(ranks))`; for many pieces, in a third of the time.
 
     >>> pairs_by_text({"bc": 1, "abc": 2, "xy": 9})
     {'bc': ('b', 'c'), 'abc': ('a', 'bc'), 'xy': ('x', 'y')}
@@ -283,7 +283,7 @@ def _beginnings(letters: NDArray[np.int32], levels: list[tuple[int, int, int]]) 
 
 
 def _without(rows: Places, columns: Places) -> Places:
-    """Rows without one number each: those in these columns."""
+    """The rows, each without the number in one column; `columns` has that column for each row."""
     with importing:
         import numpy as np
     count, width = rows.shape
@@ -384,7 +384,7 @@ class _Order:
 
     def __init__(self, made: Iterable[str], ranks: Mapping[str, float]):
         # Of equal ranks, longer pieces come first. This is right for runs of one character, which grow from
-        # the left, and then no text has to show it.
+        # the left, so `ordered` need not find that out from a text.
         order = sorted(made, key=lambda piece: (ranks[piece], -len(piece)))
         self.places = {piece: place for place, piece in enumerate(order)}
         """Where each piece is."""
@@ -462,8 +462,8 @@ def ranks_of(pieces: Iterable[str], pairs: Mapping[Pair, float]) -> dict[str, fl
     >>> ranks_of(["ab", "abc", "cd"], {("a", "b"): 0, ("a", "bc"): 1, ("ab", "c"): 2, ("c", "d"): 3})
     {'ab': 0, 'abc': 2, 'cd': 3}
     """
-    # 1. If the pairs of each text follow each other, merging by text, with the first rank of each, takes the
-    #    same steps, provided that all the pairs it merges are listed.
+    # 1. If all pairs with the same joined text are next to each other in the list, merging by text, with the
+    #    rank of the first of them, takes the same steps, provided that all the pairs it merges are listed.
     ranks: dict[str, float] = {}
     before = None
     for x, y in sorted(pairs, key=pairs.__getitem__) if len(pairs) >= _MANY else ():

@@ -188,7 +188,7 @@ class Carried:
     KEEPS_SPACE, which is about decoding, and follows from the format of the file."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """The tokens of those roles ("bos", "eos", "pad", "mask", "eot", ...) for which the file names one; ""
-    for a role of the model that no token has in templates, because the file says so."""
+    for a role that has a token in the model, if the file says that it has none in templates."""
     chat_templates: Mapping[str, str] = field(default_factory=dict)
     """The chat templates by name; the usual one is "default"."""
     tokens: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

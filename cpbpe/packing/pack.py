@@ -133,8 +133,8 @@ def pack_source(
 ) -> PackReport:
     """Encode the documents of a source, and write their ids to files.
 
-    `open_source` is called once the other arguments have been checked, with what says of a file that this run
-    has written it. `reading`: the arguments that decide how the source is read, for the manifest.
+    `open_source` is called once the other arguments have been checked, with a function that says whether this
+    run has written a file. `reading`: the arguments that decide how the source is read, for the manifest.
     """
     begun = time.perf_counter()
     # 1. The arguments.
@@ -160,7 +160,8 @@ def pack_source(
             f"{named('validation_seed')} means nothing without {named('validation')}; give both, or neither"
         )
     seed = None if how["shuffle_seed"] is None else _seed("shuffle_seed", how["shuffle_seed"])
-    # 2. An earlier run, if there is one. What it wrote into a folder of the corpus is no part of that.
+    # 2. An earlier run, if there is one. What it wrote into a folder of the corpus is not read as a
+    #    part of the corpus.
     before = Manifest.load(place) if place.exists() else None
     shards, sources = (before.shards, before.sources) if before else ([], [])
     own = {
@@ -274,7 +275,7 @@ def _locked(place: Place) -> Iterator[None]:
                 pass
             yield
     finally:
-        if not HAS_LOCKS:  # Windows deletes no file that is open, and so neither that of another process
+        if not HAS_LOCKS:  # (Windows deletes no open file, so a lock that another process holds stays.)
             with suppress(OSError):
                 os.unlink(place.scratch("lock"))
                 os.rmdir(place.scratch())

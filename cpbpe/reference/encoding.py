@@ -455,6 +455,8 @@ def surfaces(
     pieces: Iterable[tuple[bytes, int]],
     keep_invalid: bool = False,
     keep_space: bool = False,
+    *,
+    listed: bool = False,
 ) -> Iterator[bytes]:
     """The text that each piece stands for: bytes become characters, `▁` a space, and one in front is dropped.
 
@@ -465,6 +467,9 @@ def surfaces(
     it. With remove_extra_whitespaces the text had no space in front at all, so every piece loses its
     first `▁` until there is text. (A dummy prefix at the end, `suffix`, is not dropped, so the decoded
     text ends in a space.)
+
+    The `▁` in the name of an unknown piece counts as dropped, too, although its text does not have it. Where
+    sentencepiece lists the texts of pieces (`listed`), it does not count.
     """
     rules, texts, types = spec.normalizer, spec.pieces.texts, spec.pieces.types
     drops_space = (rules.add_dummy_prefix or rules.remove_extra_whitespaces) and not keep_space
@@ -479,15 +484,14 @@ def surfaces(
             yield from _surfaces_of_bytes(bytes(run), keep_invalid)
             run.clear()
             at_beginning = False
-        drop = False
-        surface = piece  # what an unknown piece keeps: `decode_pieces` was given the unknown text itself
+        drop = at_beginning and drops_space and piece.startswith(SPACE)
         if type == PieceType.CONTROL:
-            surface = b""
-        elif type != PieceType.UNKNOWN:
-            drop = at_beginning and drops_space and piece.startswith(SPACE)
+            drop, surface = False, b""
+        elif type == PieceType.UNKNOWN:
+            drop = drop and not listed
+            surface = spec.unk_surface if id >= 0 and piece == texts[id] else piece
+        else:
             surface = piece[len(SPACE) if drop else 0 :].replace(SPACE, b" ")
-        elif id >= 0 and piece == texts[id]:
-            surface = spec.unk_surface
         at_beginning = at_beginning and not surface and (not drop or rules.remove_extra_whitespaces)
         yield surface
     yield from _surfaces_of_bytes(bytes(run), keep_invalid)

@@ -462,7 +462,7 @@ def _taken_apart(node: Node, made: Sequence[bytes]) -> list[Node]:
             waiting[:1] = waiting[0].parts
         if waiting and waiting[0].symbol == symbol:
             nodes.append(waiting.pop(0))
-        else:  # another place in the text decided how it is split, so these parts were never made here
+        else:  # (Only one pair makes a piece, see `split` in `encoding.py`, so this is not expected.)
             return [Node(symbol) for symbol in made]
     return nodes
 

@@ -583,7 +583,9 @@ def check_size(words: Words) -> int:
     """How many bytes the text has, repetitions included; an OverflowError if there are too many."""
     total = sum(count * len(word) for word, count in unpack(words))
     if total > MAX_COUNT:
-        raise OverflowError(f"{total} bytes of text, repetitions included, are too many; the limit is 2**63")
+        raise OverflowError(
+            f"{total} bytes of text, repetitions included, are too many; the limit is 2**63 - 1"
+        )
     return total
 
 

@@ -78,7 +78,7 @@ class Encoding:
     """The ids that are special tokens."""
 
     facts: ClassVar[ModelFacts | None] = None
-    """The model, for drawings; None in another process than the one that made the encoding.
+    """The model, for drawings; None if the encoding was copied or unpickled.
 
     (It is not a field, so encodings are compared, pickled and turned into a dict without the model.)
     """
@@ -90,8 +90,8 @@ class Encoding:
     def surfaces(self) -> list[str] | list[bytes]:
         """The part of the text that each token came from: `str` if offsets count characters, else `bytes`.
 
-        It is empty for tokens with an empty span: a CONTROL piece, the dummy prefix, all but the last byte of
-        a character.
+        It is empty for tokens with an empty span: bos and eos, a dummy prefix that is a token by itself, all
+        but the last byte of a character.
         """
         if self.unit == "char":
             text = self._characters
@@ -160,8 +160,8 @@ class Encoding:
         """The word that each token belongs to, as an index into `word_spans`.
 
         It is the first word in the token's span (`▁Hi`, which spans " Hi", belongs to "Hi"). If the span is
-        empty, it is the word at or after that position. None if there is no such word, and for special
-        tokens.
+        empty, it is the word that the character at that position belongs to. None if there is no such word,
+        and for special tokens.
 
         >>> import cpbpe
         >>> cpbpe.load("tokenizer.model").align("Hello  world!", add_eos=True).word_ids

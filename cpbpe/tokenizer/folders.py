@@ -53,7 +53,7 @@ class ReadFolder:
     differences: tuple[Difference, ...] = ()
     """Why some texts get other ids than in the library whose format the model has."""
     notes: tuple[str, ...] = ()
-    """What could not be kept."""
+    """What could not be kept, what was changed in the model, and where the files contradict each other."""
     files: dict[str, bytes] = field(default_factory=dict)
     """The file of the model, by its format."""
 
@@ -61,9 +61,10 @@ class ReadFolder:
 def read_folder(
     folder: str, *, allow_differences: bool = False, closely: bool = False, hints: Hints = NO_HINTS
 ) -> ReadFolder:
-    """The model in a folder. `closely`: whether to compare it with a tokenizer.json beside it, which is slow.
+    """The model in a folder. `hints` are what a user says about a model whose file does not say it.
 
-    `hints` are what a user says about a model whose file does not say it.
+    `closely`: whether to compare it with a tokenizer.json beside it, which is slow. There are no warnings
+    then, because callers that ask for this show the notes.
     """
     # 1. The model, with the changes that the files beside it make.
     main = in_folder(folder)
@@ -385,8 +386,10 @@ def _other_names(
             new[id] = name
             was = text_of(pieces.piece(id))
             said.append(f"piece {id}, {was!r} in the model, is called {text!r}, as in the files beside it")
+    if len({*new.values()}) < len(new):  # two of them would be the same
+        return {}
     notes += said
-    return new if len({*new.values()}) == len(new) else {}
+    return new
 
 
 def _renamed(spec: ModelSpec, names: Mapping[int, bytes]) -> ModelSpec:
@@ -565,6 +568,7 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
     for id in sorted({*range(facts.engine.size), *ids}):
         piece = _name(facts.engine, facts.special, id)
         other = ids.get(id)
+        # (NUL is in front of the names of tokens that must not be found in texts, see HIDDEN in steps.py.)
         if other is not None and other.removeprefix("\0") != piece and other != piece:
             shown = "none" if piece is None else repr(piece)
             return [

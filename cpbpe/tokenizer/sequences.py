@@ -11,8 +11,8 @@ A text is encoded in steps, and each of them limits what may follow:
   beginning if the model adds one, and there must not be two of them if the model makes one of them.
 
 What is known about ids so far is a set of *hypotheses*: each is one way in which a text can have led to them.
-Usually there is one. An id may come if it leads from one of them to a hypothesis that is *live*: some ids can
-follow it after which the text may end.
+Usually there is one. An id may come if it leads from one of them to a hypothesis that is *live*: the text may
+end there, or after some more ids.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Sequences:
         return frozenset(new for one in hypotheses for new in self.steps(one, id) if self.is_live(new))
 
     def is_live(self, one: Any) -> bool:
-        """Whether some ids can follow after which the text may end."""
+        """Whether the text may end here, or after some more ids."""
         if self.accepts(one):
             return True
         found = self._live.get(one)
@@ -283,7 +283,7 @@ class OfCharacters(Sequences):
         return len(codes_beginning(part)) > self._taken[part]
 
     def _after(self, edge: int) -> tuple[Bools, Places]:
-        """The symbols that can follow an edge: those after which text may end, and those after which not."""
+        """The symbols that can follow an edge: those after which text may end, and the others."""
         found = self._edges.get(edge)
         if found is None:
             after = np.array([self._edge(edge, shape) for shape in self._shapes], np.int8)[self._shape_of]
@@ -583,9 +583,9 @@ class OfBytes(Sequences):
             yield from (id for id in ids if self._can_follow(last, self._texts[id]))
 
     def _endings(self, chunk: str, last: str, part: bytes, kind: int) -> set[bytes]:
-        """How the character that `last` ends with may be completed (see `_continuing`): the path of what the
-        last piece has after it. If that may be nothing, only {b""}. (The results only make ids sure; others
-        are tried.)
+        """How the character that `last` ends with may be completed (see `_continuing`): the paths of what
+        comes after that character in the pieces that complete it. If that may be nothing, only {b""}. (The
+        results only make ids sure; others are tried.)
 
         `chunk`: the chunk so far, which must not become a piece that is only taken whole.
         """

@@ -223,8 +223,8 @@ class Shown:
         all_there = len(numbers) == len(ends)
         if turned:
             numbers = numbers[::-1]
-        # 2. Their cells, and those of the text between them. What comes before or after tokens that are not
-        #    drawn is not removed text.
+        # 2. Their cells, and those of the text between them. (Text before the first token or after the last
+        #    one was removed only if all tokens on that side are drawn.)
         from_first, to_end = turned and not all_there, all_there or turned
         cells = list(_cells(self.encoding, numbers, from_first=from_first, to_end=to_end))
         # 3. Tokens that share a character.

@@ -275,9 +275,11 @@ class SpecialFinder:
         return searches
 
     def _order_matters(self, early: list[str], late: list[str]) -> bool:
-        """Whether an early token may take whitespace that a late one begins or ends with, or end its word.
+        """Whether it matters that late tokens are looked for only between the early ones.
 
-        Or leave room for one: an early token that must be a word of its own may be found, and then not taken.
+        It may in three cases: an early token takes whitespace, and a late one contains some; a late token
+        must be a word of its own, and an early one may be next to it; or an early token that must be a word
+        of its own is found and then not taken, so that a late one that overlaps it can be.
         """
         flags = {flag for text in early for flag in self._flags.get(text, _NO_FLAGS)}
         strips = not flags.isdisjoint({"lstrip", "rstrip"}) and any(not SPACES.isdisjoint(t) for t in late)
@@ -524,8 +526,8 @@ def not_allowed(token: str, position: int) -> ValueError:
     """The error for a text that holds a token that is not allowed."""
     return ValueError(
         f"the text holds the special token {token!r} at position {position}. To make it a token, "
-        f"pass allowed_special={{{token!r}}}; to encode it as ordinary text, do not name it in "
-        f'disallowed_special, which "raise" does'
+        f"pass allowed_special={{{token!r}}}; to encode it as ordinary text, leave it out of "
+        f'disallowed_special ("raise" names every token that is not allowed)'
     )
 
 

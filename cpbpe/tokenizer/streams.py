@@ -240,7 +240,7 @@ class SpecialKeys:
             raise ValueError(
                 f"{method}() does not know whether a text has the token {special.odd!r} before all of it is "
                 f"there: the file says that it takes spaces around it, that it must be a word of its own, or "
-                f"that it is looked for in normalized text; encode the whole text with encode()"
+                f"that it is looked for after others or in normalized text; encode it whole with encode()"
             )
         self._ids = special.ids
         self._finder = Finder(list(special.ids))

@@ -454,7 +454,7 @@ class Tokenizer:
     def canonical_next(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> NDArray[np.bool_]:
         """For each id of the vocabulary, whether ids that go on with it can still become canonical.
 
-        A ModelError if that is not known for this model (docs/canonical.md); a ValueError if none ever can.
+        A ModelError if that is not known for this model (docs/canonical.md); a ValueError if no id can follow.
         """
         return self._canonical(ids, options, "canonical_next").mask
 

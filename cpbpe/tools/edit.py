@@ -1,6 +1,6 @@
 """`cpbpe.edit`: a vocabulary that grows, shrinks, is merged with another or continued.
 
-An `Edit` never changes. Each of its methods returns a new one, whose `tokenizer` is a complete model, so
+An `Edit` never changes. Each method that edits returns a new one, whose `tokenizer` is a complete model, so
 edits can be chained, tried and thrown away. An edit also knows where every id came from, which is what an
 embedding needs to follow (`embeddings`), and what it promises about texts (`report`).
 
@@ -75,7 +75,7 @@ others would merge.)"""
 _WITHOUT_SPACES = frozenset({"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
 """Scripts whose words do not begin with a space."""
 _MOST_SAID = 5
-"""At most so many things that were left out are named."""
+"""At most this many of the things that were left out are named."""
 
 
 class Edit:
@@ -140,8 +140,8 @@ class Edit:
         byte-level models do not have this type.
 
         A "user_defined" piece is found in every text before anything is merged, also inside of words. A
-        "control" piece is for programs: no text yields it. What can never be a token is an error, or left
-        out and noted with `skip`.
+        "control" piece is for programs: no text yields it. What this model can never make a token of is an
+        error, or left out and noted with `skip`; what no model could hold is always an error.
 
         >>> import cpbpe
         >>> edit = cpbpe.edit("tokenizer.model").add(["ferritin"], pieces=["emia"])
@@ -278,7 +278,7 @@ class Edit:
             raise ModelError(reason)
         rules = spec.normalizer
         if rules.remove_extra_whitespaces and rules.escape_whitespaces and SPACE * 2 in text:
-            raise ModelError(f"the piece {name} never occurs: the model merges spaces first")
+            raise ModelError(f"the piece {name} never occurs: the model makes one space of several first")
         known = ways.taken.get(text)
         if known is not None and known >= len(spec.pieces):
             raise ModelError(f"{name} is an added token; choose another text")
@@ -558,7 +558,8 @@ class Edit:
         if texts is None:
             if size is not None or [*keep]:
                 raise ValueError(
-                    "which pieces to keep is decided by a corpus: give texts with size or keep, or truncate()"
+                    "which pieces to keep is decided by a corpus: give texts with size or keep, or use "
+                    "truncate()"
                 )
             return self._prune_dead(ways)
         texts = texts_of(texts)
@@ -700,7 +701,7 @@ class Edit:
         """
         if self._spec.alphabet == "bytes" and (rules is not None or settings.keys() - {"add_dummy_prefix"}):
             raise ModelError(
-                "a byte-level model rewrites no text, but for a space in front (add_dummy_prefix)"
+                "of a byte-level model only add_dummy_prefix can be changed: whether a space comes in front"
             )
         normalizer, changes = self._spec.normalizer, dict[str, Any](settings)
         names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "prefix_before_space")

@@ -86,13 +86,17 @@ def _training(name: str, cut: Callable[[str], list[str]]) -> Iterator[Case]:
         yield Case(name, (text, 257 + len(text) // 3), judge, remark)
 
 
+def _are_ids(pair: Sequence[Any]) -> bool:
+    return all(isinstance(id, int) for id in pair)
+
+
 def _judge_of_training(chunks: list[list[int]], count: int) -> Callable[[Any], str]:
     def wrong(answer: Any) -> str:
         now = chunks
         pairs = "a list of pairs, in the order in which they are merged"
         if not isinstance(answer, (list, tuple, type(None))):
             return f"{pairs}, not a {type(answer).__name__}"
-        if answer is None or not all(isinstance(pair, (list, tuple)) for pair in answer):
+        if answer is None or not all(isinstance(pair, (list, tuple)) and _are_ids(pair) for pair in answer):
             return pairs if _counts(*now) else "[], because there is no pair: stop when none is left"
         for number, pair in enumerate(map(tuple, answer)):
             counts = _counts(*now)
@@ -278,8 +282,8 @@ def _cases_of(tok: Tokenizer, rows: list[Row]) -> Iterator[Case]:
     def model(vocab: list[Row]) -> Tokenizer:
         if vocab is rows:
             return tok
-        if not {"<unk>", "▁"} <= {piece for piece, _, _ in vocab}:
-            raise ValueError("several unknown characters side by side, which are one id")
+        if not {"<unk>", "▁"} <= {piece for piece, _, _ in vocab}:  # (an error skips a smaller example)
+            raise ValueError("without ▁, it can be unknown together with the next character, as one id")
         return Tokenizer.from_spec(_spec(vocab, True))  # (a printed example)
 
     def decoded(ids: list[int], vocab: list[Row]) -> str:

@@ -258,7 +258,7 @@ class Corpus(Files):
             elif isinstance(item, os.PathLike):
                 hint = "; for files give a list of their paths: list(paths)"
             raise TypeError(
-                f"source yields texts (str or bytes), but item {number} is {type(item).__name__}{hint}"
+                f"source must yield texts (str or bytes), but item {number} is {type(item).__name__}{hint}"
             )
         return data if self._keep else data.rstrip(b"\r\n")
 

@@ -1,4 +1,4 @@
-"""Counting the words of a corpus: reading, sampling, the pretokenizer, the memory limit, and the tallies."""
+"""Counting the words of a corpus: what the counts depend on, sampling, the pretokenizer, and the tallies."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Counting:
         self._places: dict[tuple[str, int], str] = {}  # (reason, number of the example) -> where it is
         self._counted = 0  # sentences in earlier blocks
         self._broken_before = 0  # sentences that are not valid UTF-8, in earlier blocks
-        self._dropped_bytes = 0  # bytes of too long lines that blocks do not contain
+        self._dropped_bytes = 0  # bytes of lines that are too long, which blocks do not contain
         self.broken = Broken("text" if spec.byte_level and not setup.split_lines else "line", spec.byte_level)
         """The sentences that are not valid UTF-8."""
         self._sample = None
@@ -271,7 +271,7 @@ class Counting:
         ]
 
     def count(self, block: Block) -> None:
-        """Count a block, and record where the examples of left out sentences are."""
+        """Count a block, and record where the examples of sentences that were left out are."""
         if block.part is not None:
             self.counter.add_part(block.part, self._threads)
             if not block.part:  # an empty part says that the text has ended

@@ -180,7 +180,9 @@ class SentencePieceFamily:
         return data, vocab_file(built.spec, self.options.vocabulary_output_piece_score)
 
     def text_size(self, learned: Learned, words: Words) -> tuple[int, int]:
-        """The bytes and the characters of the normalized text; a space counts as one byte."""
+        """The bytes and the characters of the normalized text. A space counts as one byte; U+0000 counts as a
+        byte, but not as a character, because coverage ignores it.
+        """
         seen = learned.seen()
         size = sum(count * (1 if text == _SPACE else len(text.encode())) for text, count in seen)
         return size + learned.nuls, sum(count for _, count in seen)

@@ -159,7 +159,7 @@ class TrainOptions(Options):
                     f"{named(f'{name}_piece')} is {piece!r}, which is already the piece of id "
                     f"{names[piece]}; choose another text"
                 )
-            # (As in sentencepiece, the text decides: without an unk_id, bos_piece="<unk>" is of this type.)
+            # (As in sentencepiece, the text decides: without an unk_id, bos_piece="<unk>" is UNKNOWN.)
             placed[id] = piece, unknown if piece == self.unk_piece else control
             names[piece] = id
         if self.unk_piece not in names and not self.byte_fallback:
@@ -417,7 +417,8 @@ GROUPS: dict[str, dict[str, Meaning]] = {
             "Turn it on if you would rather not guess `character_coverage`.",
         ),
         "required_chars": Meaning(
-            "characters that get a piece however rare they are, in one text: éèê",
+            "characters that get a piece before all others, however rare they are, until "
+            "`character_coverage` is reached; in one text: éèê",
             "Name the letters and signs that people will use but the corpus hardly contains.",
         ),
         "byte_fallback": Meaning(

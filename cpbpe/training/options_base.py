@@ -72,8 +72,8 @@ REFUSED = MEANINGLESS | by_name(
         "user_defined_symbols_file": "read the file and give its lines as `user_defined_symbols`",
     }
 )
-"""Options of sentencepiece that training here does not take: the reason for each, as the second half of a
-sentence that begins with the name."""
+"""Options of sentencepiece that `TrainOptions` and the command do not take (`cpbpe.train` takes those of the
+tables above): the reason for each, as the second half of a sentence that begins with the name."""
 
 BYTE_REFUSED = by_name(
     {

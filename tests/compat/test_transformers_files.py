@@ -167,6 +167,21 @@ def test_a_tokenizer_json_is_saved_as_one(tmp_path: Path) -> None:
         assert one.decode(ids) == again.decode(ids)  # (older versions of tokenizers decode `<a>` otherwise)
 
 
+def test_what_the_file_of_a_model_asks_for(tmp_path: Path) -> None:
+    """It is the default. sentencepiece's files ask for nothing, and then bos is put in front, as in Llama."""
+    tok = load()
+    path = str(tmp_path / "a.model")
+    tok.using(add_eos=True).save(path)
+    asked = CpbpeTokenizer(path)
+    assert asked("Hi").input_ids == [*tok.encode("Hi"), tok.eos_id]
+    assert CpbpeTokenizer(path, add_bos_token=True)("Hi").input_ids[0] == tok.bos_id
+    assert CpbpeTokenizer(path, add_eos_token=False)("Hi").input_ids == tok.encode("Hi")
+    tok.using(prefix_after_special=False).save(path)
+    assert (CpbpeTokenizer(path).legacy, CpbpeTokenizer(path, legacy=True).legacy) == (False, True)
+    tok.save(path)
+    assert CpbpeTokenizer(path)("Hi").input_ids == [tok.bos_id, *tok.encode("Hi")]
+
+
 def test_paths(tmp_path: Path) -> None:
     path = tmp_path / "some.model"
     path.write_bytes(zoo.model(V1))

@@ -1,12 +1,15 @@
 """cpbpe gives what sentencepiece gives, on every model of the zoo and on texts of every kind."""
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
+from cpbpe import ModelSpec, NormalizerSpec, Pieces, PieceType, Tokenizer
+from cpbpe.compat.sentencepiece import SentencePieceProcessor
 from cpbpe.text.utf8 import repair
 from tests.support import budget, corpus, tiers, zoo
 from tests.support.budget import SEED
@@ -127,6 +130,26 @@ def test_options(name: str, engine: str) -> None:
                 found = both.ours.align(text, **options)
                 assert (found.ids, found.pieces) == (ids, decoded)
                 assert both.ours.encode("", **options) == both.theirs.encode("", **options)
+
+
+@pytest.mark.parametrize("surface", [b"", b" x"])
+@pytest.mark.parametrize("squeeze", [False, True])
+def test_an_unknown_piece_whose_name_begins_with_a_space(squeeze: bool, surface: bytes, engine: str) -> None:
+    """It ends the beginning of a text like a dropped space, but not where sentencepiece lists surfaces."""
+    kinds = dict.fromkeys(("▁u", "▁", "a", "▁a", "<c>"), PieceType.NORMAL)
+    kinds |= {"▁u": PieceType.UNKNOWN, "<c>": PieceType.CONTROL}
+    pieces = Pieces.of([(text.encode(), -id, kind) for id, (text, kind) in enumerate(kinds.items())])
+    rules = NormalizerSpec("identity", remove_extra_whitespaces=squeeze)
+    data = Tokenizer.from_spec(ModelSpec(pieces, rules, unk_surface=surface)).to_bytes()
+    both = Pair(data, engine)
+    drop_in = SentencePieceProcessor(model_proto=data)
+    for size in range(1, 4):
+        for ids in product(range(len(kinds)), repeat=size):
+            both.check_ids(ids)
+            theirs = both.theirs.decode([*ids], return_type="proto").SerializeToString()
+            assert drop_in.decode([*ids], return_type="proto").SerializeToString() == theirs
+        for some in product([*kinds, "▁zz", "▁▁"], repeat=size):
+            both.check_pieces(some)
 
 
 @pytest.mark.parametrize("name", ["llama", "defaults", "unused", "tokenizer.model.v1"])

@@ -320,6 +320,17 @@ def test_control_pieces_that_got_another_name(tmp_path: Path) -> None:
     assert Tokenizer.from_bytes(tok.to_bytes()) == tok
 
 
+def test_two_control_pieces_that_got_one_name(tmp_path: Path) -> None:
+    """Then neither is renamed, and the notes do not say that one was."""
+    (tmp_path / "tokenizer.model").write_bytes(zoo.model("special"))
+    ids = [cpbpe.load(tmp_path).vocab[name] for name in ("<cls>", "[E]")]
+    decoder = {str(id): token("<x>") for id in ids}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": decoder}))
+    said = notes(tmp_path)
+    assert "'<cls>' in the model, and '<x>' in files beside it" in said
+    assert "is called" not in said
+
+
 def test_notes_of_a_plain_folder_are_few(tmp_path: Path) -> None:
     made(tmp_path, {"bos_token": "<s>", "model_max_length": 10**30})
     assert notes(tmp_path) == ""
@@ -511,7 +522,11 @@ def test_classes_with_other_ids_than_their_model(tmp_path: Path, name: str, mode
             "which is no id",
         ),
         ("tokenizer_config.json", b'{"extra_special_tokens": {"add_bos": "a"}}', "the name of a setting"),
-        ("tokenizer_config.json", b'{"chat_template": 3}', "chat_template must be a text or a list"),
+        (
+            "tokenizer_config.json",
+            b'{"chat_template": 3}',
+            "chat_template must be a text, an object of texts or a list",
+        ),
         ("tokenizer_config.json", b'{"chat_template": [{"name": "a"}]}', 'and "a" has none'),
         ("special_tokens_map.json", b'{"pad_token": {}}', "pad_token must be a token"),
         ("added_tokens.json", b'{"<a>": "700"}', 'the id of "<a>" must be a number from 0, not "700"'),

@@ -133,6 +133,15 @@ def test_an_unknown_token_without_the_type() -> None:
     assert read(file(tokenizer(rows))).spec.unknown_id is None
 
 
+def test_several_unknown_pieces_none_of_which_is_named() -> None:
+    """The first of them is the one; it was an error that there is none."""
+    rows = [(b"<s>", 0.0, 3), (b"</s>", 0.0, 3), (b"<u>", 0.0, 2), (b"<v>", 0.0, 2), *ROWS[3:]]
+    found = read(file(tokenizer(rows)))
+    assert found.spec.unknown_id == 2
+    assert found.spec.pieces.types[3] == PieceType.CONTROL
+    assert "1 pieces beside the unknown token have the type UNKNOWN, for example '<v>'" in found.notes[0]
+
+
 def test_an_id_that_is_none() -> None:
     found = read(file(tokenizer(eot_token_id=(UINT32, 999))))
     assert found.notes == (

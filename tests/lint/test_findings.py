@@ -166,6 +166,22 @@ def test_faults_are_found(code: str) -> None:
         assert code not in lint_of_base()
 
 
+def test_what_two_findings_about_special_pieces_name() -> None:
+    """Each names the pieces that it is about."""
+    spec = replace(changed("</s>", type=N), settings=cpbpe.Settings(trainer={"bos_id": 7}))
+    tok = cpbpe.Tokenizer.from_spec(spec)
+    report = tok.lint()
+    assert [report[code].ids for code in ("special-ids", "special-type")] == [
+        (tok.vocab["<s>"],),
+        (tok.vocab["</s>"],),
+    ]
+
+
+def test_a_long_number_after_a_space_is_not_uneven() -> None:
+    """No number of four digits is one piece, so all are cut alike."""
+    assert "uneven-digits" not in cpbpe.Tokenizer.from_spec(also(("▁2024", -5.0, N))).lint()
+
+
 def test_all_codes_are_tried() -> None:
     elsewhere = {"not-loaded", "loss-unknown", "never-used", "hardly-used", "byte-share", "unknown-share"}
     elsewhere |= {"empty-corpus", "undertrained", "too-few-rows", "no-reference"}

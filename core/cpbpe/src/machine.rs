@@ -25,7 +25,7 @@ pub type ClassTables = [[[u8; 2 * BLOCK]; 2]; 4];
 /// A number for each ASCII character: one table for each of its three lower bytes.
 pub type Planes = [[u8; 2 * BLOCK]; 3];
 
-/// Numbers for characters, by code point. Characters without a number of their own share the last one.
+/// Numbers for characters, by code point. All characters of four bytes share the last one.
 #[derive(Clone, Copy)]
 pub struct CharacterTable<'a> {
     /// The numbers.

@@ -139,8 +139,8 @@ pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     }
 }
 
-/// Check that this many bytes are available now. Called before work in many small allocations whose sum is roughly
-/// known.
+/// Check that this many bytes are available now. Called before work that makes many small allocations, if their sum is
+/// roughly known.
 pub fn probe(bytes: usize) -> Result<(), Halt> {
     // (Compilers may remove an allocation that nobody uses, and assume that it would have succeeded.)
     with_room::<u8>(bytes).map(|memory| drop(std::hint::black_box(memory)))
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_an_error() {
         let many = isize::MAX as usize / 8 - 1;
-        // (With 32 bits this is half of what a process may have, so it must not have the other half.)
+        // (With 32 bits, `many` items are only half of the address space, so the other half is taken first.)
         let mut held: Vec<u8> = Vec::new();
         let _ = held.try_reserve_exact(if cfg!(target_pointer_width = "32") { isize::MAX as usize } else { 0 });
         let mut items: Vec<u64> = vec![1];

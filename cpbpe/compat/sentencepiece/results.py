@@ -116,9 +116,9 @@ def of_decoded(spec: ModelSpec, text: bytes, pieces: list[bytes]) -> Analysis:
     """
     unknown = -1 if spec.unknown_id is None else spec.unknown_id
     ids = [spec.ids.get(piece, unknown) for piece in pieces]
-    own = list(surfaces(spec, zip(pieces, ids, strict=True)))
+    own = list(surfaces(spec, zip(pieces, ids, strict=True), listed=True))
     spans = list(pairwise(accumulate(map(len, own), initial=0)))
-    return Analysis(text, (ids, pieces, spans), own)
+    return Analysis(b"".join(own) if spec.denormalizer is None else text, (ids, pieces, spans), own)
 
 
 def varint(number: int) -> bytes:

@@ -53,7 +53,7 @@ _KNOWN = {
         "name_or_path",
     ),
     *("special_tokens_map_file", "tokenizer_file", "vocab_file", "is_local", "local_files_only", "use_fast"),
-    *("transformers_version", "_commit_hash", "name_or_path", "fix_mistral_regex"),
+    *("transformers_version", "_commit_hash", "fix_mistral_regex"),
 }
 """The members that are read, and those that say nothing about tokens: none of them needs a note."""
 _DEFAULTS = {
@@ -337,7 +337,8 @@ def _read_tokenizer_json(settings: FolderSettings, folder: str) -> None:
         file.wrong(str(error).partition(": ")[2])
     if ends is None:
         settings.notes.append(
-            f"what {TOKENIZER} puts around texts is more than one token in front and at the end"
+            f"what {TOKENIZER} puts around texts is more than one token in front and one at the end, or is "
+            f"not given as a TemplateProcessing"
         )
         return
     first, last = (end and end.removeprefix("\0") for end in ends)
@@ -376,7 +377,10 @@ def _templates(given: Any, file: JsonFile) -> Iterator[tuple[str, str]]:
     if isinstance(given, list) and all(isinstance(item, dict) for item in given):
         items = [(item.get("name"), item.get("template")) for item in given]
     if items is None:
-        file.wrong(f"chat_template must be a text or a list of named ones, not {file.shown(given)}")
+        file.wrong(
+            f"chat_template must be a text, an object of texts or a list of named ones, not "
+            f"{file.shown(given)}"
+        )
     for name, template in items:
         if not isinstance(name, str) or not isinstance(template, str):
             file.wrong(f"a chat_template needs a name and a template, and {file.shown(name)} has none")

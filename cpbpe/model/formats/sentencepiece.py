@@ -91,7 +91,7 @@ def read(data: bytes) -> ModelSpec:
 
 
 def read_settings(data: bytes) -> Settings:
-    """Return the settings in a file that is known to be a model. Pieces, which take longest, are skipped."""
+    """Return the settings in a file that is known to be a model, without making values of its pieces."""
     return _settings(_parse(data))
 
 
@@ -435,8 +435,8 @@ def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
     )
     if not right:
         raise ModelError(
-            "the file's list of added tokens that are not special (field 41701) is damaged; copy the file "
-            "again, or convert the original again"
+            "the file's list of tokens with flags, such as added tokens that are not special (in field "
+            "41701), is damaged; copy the file again, or convert the original again"
         )
     return {text: tuple(flags) for text, flags in given.items()}
 

@@ -22,8 +22,8 @@ and after:
 each character: 104 for h, 20320 for 你. These numbers could be ids. But there are 160,000 of them and more
 every year, most of which a model would hardly ever see in training. Bytes are only 256, and every text has
 them. There are several ways to write code points as bytes. UTF-32 takes four bytes for each, UTF-16 two or
-four, and most of them are zeros in English. UTF-8 takes one byte for ASCII and two to four for the rest,
-and no byte of a longer character looks like ASCII.
+four, and in English at least half of these bytes are zeros. UTF-8 takes one byte for ASCII and two to four
+for the rest, and no byte of a longer character looks like ASCII.
 
 >>> [ord(character) for character in "hi 你"]
 [104, 105, 32, 20320]
@@ -127,9 +127,9 @@ class ByteLevel:
         """The ids of one chunk.
 
         A chunk that is a piece is taken whole, without merging. This is faster, and for a vocabulary that was
-        learned merge by merge it changes nothing. But a vocabulary can have pieces that no merges make: 588
-        of Llama 3's are only reached by this look-up. GPT-2's own code and minbpe do without it
-        (`whole=False`).
+        learned merge by merge it changes nothing. But a vocabulary can have pieces that no merges make (678
+        of Llama 3's, see `recover_merges`), and 588 of these are reached by this look-up. GPT-2's own code
+        and minbpe do without it (`whole=False`).
 
         >>> ranks = {byte: rank for rank, byte in enumerate(BYTES)} | {b"abc": 256}
         >>> [ByteLevel(ranks, None, whole=whole).encode_chunk(b"abc") for whole in (True, False)]

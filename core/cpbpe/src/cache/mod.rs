@@ -31,7 +31,8 @@ use crate::error::Halt;
 use crate::machine::{Machine, Plain, LINE};
 use crate::memory::{prefetch, zeros, Grow};
 
-/// How many lines there are: 256 KiB of them at first, 16 MiB at most. Only those that are used take memory.
+/// How many lines there are: 256 KiB of them at first, 16 MiB at most. Only those that are used take memory. (6 and 7
+/// MiB are there because texts in some thirty languages need just that.)
 const SIZES: [u32; 6] = [1 << 12, 1 << 14, 1 << 16, 3 << 15, 14 << 13, 1 << 18];
 /// Where in a line the wide places begin, and where the narrow one does.
 const WIDE: [usize; 2] = [0, 3];

@@ -58,9 +58,10 @@ impl Default for PatternWords {
 }
 
 impl PatternWords {
-    /// Collect words from chunks until there are enough. The first chunk begins at `begin`. The chunks end at `ends`,
-    /// counted from `base`. `inside` says whether an earlier batch has taken some parts of the first chunk. On return,
-    /// it says whether this one has taken some of the chunk that comes next. Return how many chunks are complete.
+    /// Collect words from chunks until there are enough. The first chunk begins at `begin`; or, if `inside` says that
+    /// an earlier batch has taken some parts of it, its other parts do. The chunks end at `ends`, counted from `base`.
+    /// On return, `inside` says whether this batch has taken some parts of the chunk that comes next. Return how many
+    /// chunks are complete.
     #[inline(always)]
     fn take(
         &mut self,

@@ -17,7 +17,8 @@ pub trait WordBatch: Default {
     fn make_keys(&self, text: &[u8], keys: &mut [Key; cache::BATCH], homes: Homes);
     /// A word.
     fn word<'a>(&'a self, text: &'a [u8], i: usize) -> &'a [u8];
-    /// The singles before a word whose key was not used, or those after the last word.
+    /// The singles before a word that the cache did not have (the others have theirs in their keys, see `make_keys`),
+    /// or those after the last word.
     fn singles(&self, i: usize) -> Singles;
     /// Whether there are singles before a word, the first of which is a character with this id. (It is that of the
     /// UNKNOWN piece: if the word before ends with it, too, both become one.)

@@ -156,7 +156,7 @@ trait WordSource: Sized {
     fn merge<O: Output>(encoder: &mut Encoder<Self, O>, key: Key, text: &[u8]) -> Result<bool, Halt>;
 }
 
-/// Encodes a text of one vocabulary.
+/// Encodes a text with one vocabulary.
 struct Encoder<'a, S, O> {
     vocab: &'a Vocab,
     source: S,

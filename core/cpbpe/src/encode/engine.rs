@@ -121,7 +121,7 @@ impl Engine {
         };
         if columns.byte_level.is_some() && (denormalizer.is_some() || !as_in_file.only_prefixes()) {
             return Err(Error::InvalidModel(
-                "a byte-level model has a normalizer that does more than to put a space in front",
+                "a byte-level model has a normalizer that does more than put a space in front",
             ));
         }
         if columns.byte_level.is_none() && as_in_file.options.unicode_form.is_some() {
@@ -425,8 +425,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The ids of a text, found the slow way: it is normalized, then merged as a whole, without cuts and without the
-    /// cache. Tests compare with this.
+    /// The ids of a text, found the slow way: it is normalized, then merged as a whole (with a byte-level vocabulary,
+    /// chunk by chunk), without further cuts and without the cache. Tests compare with this.
     #[doc(hidden)]
     pub fn encode_slowly(&self, text: &[u8]) -> Result<Vec<u32>, Halt> {
         self.segment_slowly(&self.origins_slowly(text)?.0, None)

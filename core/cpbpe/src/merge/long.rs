@@ -1,7 +1,7 @@
 //! Merges long chunks. Pairs wait in a queue, from which the pair with the lowest rank is merged next, the leftmost if
-//! several have it. Up to `SMALL` bytes the queue is a heap. In a heap of millions of pairs, every step would jump to
-//! another place in memory. So for longer chunks there is a list of pairs for each rank. The pairs of a list are merged
-//! from left to right, so memory is read in one direction. (For this, ranks are numbered without gaps: see
+//! several have it. Up to some thousand bytes (see `SMALL`) the queue is a heap. In a heap of millions of pairs, every
+//! step would jump to another place in memory. So for longer chunks there is a list of pairs for each rank. Its pairs
+//! are merged from left to right, so memory is read in one direction. (For this, ranks are numbered without gaps: see
 //! `Vocab::orders`. Such a number is the *order* of a piece, and of a pair that forms it.)
 
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ use crate::merge::{Lookup, Sink};
 use crate::vocab::{piece_type, Vocab, NONE};
 use crate::watch::{Check, Checks};
 
-/// The longest chunk that uses a heap.
+/// Chunks of up to this many bytes use a heap; longer ones do if there are many lists: see `LISTS_PER_BYTE`.
 const SMALL: usize = 1 << 12;
 /// Making this many empty lists (there are about as many lists as pieces) takes as long as merging a byte.
 const LISTS_PER_BYTE: usize = 8;

@@ -21,7 +21,7 @@ pub trait Origins {
     /// Record that the next `count` bytes came from `origin`.
     fn add(&mut self, count: usize, origin: usize) -> Result<(), Halt>;
     /// Record that the next bytes are whole characters, each of which came from a place of its own, the first from
-    /// `at`. In the input, a space takes `space` bytes.
+    /// `at`. `run` is their text in the input; each of its spaces takes `space` bytes in the normalized text.
     fn add_run(&mut self, run: &[u8], at: usize, space: usize) -> Result<(), Halt>;
     /// Forget all entries after the first `length`. Returns the first forgotten one.
     fn truncate(&mut self, length: usize) -> usize;

@@ -26,7 +26,7 @@ const UNICODE_FORM: u32 = 41704;
 
 const BPE: u32 = 2;
 
-/// One field: its number and its value.
+/// The value of a field, by its wire type. `Other` has 8 bytes, as no value in a model has.
 enum Value<'a> {
     Varint(u64),
     Fixed32(u32),
@@ -348,7 +348,7 @@ mod tests {
     use crate::vocab::pieces::piece_type::UNKNOWN;
 
     #[test]
-    fn reads_a_model_and_refuses_what_is_none() {
+    fn reads_a_model_and_refuses_anything_else() {
         // pieces: "<unk>" (UNKNOWN), "a" with score -1.5; trainer_spec: BPE, byte_fallback off
         let mut data = vec![0x0A, 9, 0x0A, 5];
         data.extend_from_slice(b"<unk>");

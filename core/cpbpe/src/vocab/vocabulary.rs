@@ -39,7 +39,8 @@ pub struct Vocab {
     symbol_lengths: [u8; 16],
     /// What a byte-level model has; `None` if symbols begin as characters.
     pub byte_level: Option<ByteLevel>,
-    /// Which characters can be joined. `None` if a piece is not UTF-8, because text cannot be cut then.
+    /// Which characters can be joined. `None` if a mergeable piece is not UTF-8, because text cannot be cut then, and
+    /// for byte-level models, which have cuts of their own.
     pub joinable: Option<Joinable>,
     /// Whether there are UNUSED pieces. They merge like others, and are split again in the end.
     pub splits_unused: bool,
@@ -291,7 +292,8 @@ impl Vocab {
 ///
 /// Normalizing copies such a piece as a whole, so all of it came from the position where it begins. That does not
 /// matter if the piece also becomes a token. It does not become one if it contains a space (which becomes U+2581), or
-/// if another piece, which begins with a space before it, takes a part of it.
+/// if another piece, which begins with a space before it, takes a part of it. (Nobody asks this about texts with U+2581,
+/// see `align.rs`. So no text contains a piece with U+2581; only normalized ones do.)
 fn follow_from_ids(user_defined: &[Vec<u8>]) -> bool {
     let spaces = |piece: &[u8]| piece.len() / 3 * 3 == piece.len() && piece.chunks(3).all(|three| three == utf8::SPACE);
     let holds_space = |piece: &[u8]| memchr::memmem::find(piece, utf8::SPACE).is_some();

@@ -1,8 +1,9 @@
 """The container: a GGUF file begins with named values of many types, and only these are read.
 
-The tensors follow, which can be tens of gigabytes. So a file is read from the front, only up to the end of
-the values. A memory map is no alternative: it would read no less, because the values have to be walked one by
-one; a pipe cannot be mapped; and a file that becomes shorter while it is mapped kills the process.
+The tensors follow, which can be tens of gigabytes. So a file is read from the front, part by part, up to
+the end of the values. A memory map is no alternative: it would read no less, because the values have to be
+walked one by one; a pipe cannot be mapped; and a file that becomes shorter while it is mapped kills the
+process.
 
 Every length is compared with the bytes that are there before memory of that size is taken. `walk` can skip
 values without making Python values of them, and so finds the end of the values. `ValuesFile` writes values.
@@ -52,7 +53,7 @@ class Value(NamedTuple):
 
 
 def head_of(file: BinaryIO, begun: bytes) -> bytes:
-    """Return the beginning of a file up to the tensors, and read no more. `begun` has been read before."""
+    """Return the beginning of a file up to the tensors; up to 1 MiB more is read. `begun` was read before."""
     source = _Source(bytearray(begun), file)
     for _ in walk(source, lambda key: False):
         pass
@@ -65,7 +66,7 @@ def values(data: bytes, wanted: Callable[[str], bool]) -> dict[str, Value]:
 
 
 class _Source:
-    """Bytes that are read from front to back; from a file, only as many as are needed."""
+    """Bytes that are read from front to back; from a file, in parts, as they are needed."""
 
     def __init__(self, data: bytes | bytearray, file: BinaryIO | None = None):
         self.data = data
@@ -89,7 +90,7 @@ class _Source:
         if end > MAX_BYTES:
             wrong(
                 f"{self.place} reaches to byte {end:,}, and values have {sized(MAX_BYTES)} at most; the "
-                f"file is damaged, or no file of a model"
+                f"file is damaged, or it is not a model"
             )
         while self._file is not None and isinstance(self.data, bytearray) and len(self.data) < end:
             part = self._file.read(max(_PART, min(end - len(self.data), 16 * _PART)))
@@ -192,7 +193,7 @@ def _value(source: _Source, type: int, keep: bool, depth: int = 0) -> tuple[str,
 
 
 def _texts(source: _Source, count: int, keep: bool) -> list[bytes]:
-    """Read many texts; without `keep`, skip them. Most of the time goes into this loop: it avoids calls."""
+    """Read many texts; without `keep`, skip them. (This loop takes most of the time, so it avoids calls.)"""
     if count > MAX_BYTES // (8 if source.wide else 4):
         wrong(f"{source.place} should hold {count:,} texts, more than a file has room for")
     made = []

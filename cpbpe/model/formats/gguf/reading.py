@@ -72,7 +72,7 @@ _WANTED = {
 
 
 def _kind(file: keys.TypedValues) -> str:
-    """Return the kind of tokenizer, or raise a ModelError if it is none that is read."""
+    """Return the kind of tokenizer, or raise a ModelError if cpbpe does not read this kind."""
     part = file.one(keys.SPLIT_NUMBER, 0)
     if keys.MODEL not in file.values and part:
         wrong(
@@ -174,6 +174,7 @@ class _Reader(keys.TypedValues):
         if len(many) > 1:
             # These are fillers and the like. llama.cpp finds them if it finds special tokens, so: CONTROL.
             own = self.one(keys.ROLES["unk"], keys.DEFAULT_ROLES["unk"])
+            own = own if own in many else many[0]
             others = [id for id in many if id != own]
             for id in others:
                 types[id] = PieceType.CONTROL
@@ -185,7 +186,7 @@ class _Reader(keys.TypedValues):
             name = self._set_special(texts, types, "unk", PieceType.UNKNOWN)
             if name and keys.TYPES in self.values:
                 self.notes.append(
-                    f"no piece has the type UNKNOWN; {name!r} gets it, which is called so elsewhere"
+                    f"no piece has the type UNKNOWN; {name!r} gets it, because {keys.ROLES['unk']} names it"
                 )
 
     def _set_special(self, texts: list[bytes], types: bytearray, name: str, type: PieceType) -> str:
@@ -273,7 +274,7 @@ class _ByteLevelReader(keys.TypedValues):
         found = {role: self.role(role, len(texts)) for role in keys.ROLES}
         roles = {role: texts[id] for role, id in found.items() if id is not None}
         if self.one(keys.ADD_PREFIX, False):
-            self.notes.append("the file asks for a space in front of texts, which llama.cpp puts before none")
+            self.notes.append("the file asks for a space in front of texts, but llama.cpp never puts one")
         carried = self.carried(roles, cutting.adds_bos)
         options = {name: on for name, on in carried.options.items() if name.removeprefix("add_") in roles}
         prefix = self.one(keys.PREFIX, False)
@@ -375,12 +376,12 @@ class _ByteLevelReader(keys.TypedValues):
             if text == f"[EMPTY_{id}]" and types[id] == PieceType.NORMAL and text not in made:
                 types[id] = PieceType.UNUSED
         # Old converters gave every token the type NORMAL.
-        parts = {self.role(role, len(texts)) for role in ("bos", "eos", "pad", "eot")}
-        for id in sorted(id for id in parts if id is not None):
+        roles = {self.role(role, len(texts)) for role in ("bos", "eos", "pad", "eot")}
+        for id in sorted(id for id in roles if id is not None):
             text = texts[id]
             if types[id] == PieceType.NORMAL and text not in made and text not in letters:
                 types[id] = PieceType.CONTROL
-                self.notes.append(f"{shown(text)}, which no merges make, is a special token: it has a part")
+                self.notes.append(f"{shown(text)}, which no merges make, is a special token: it has a role")
         ordinary = [text for text, type in zip(texts, types, strict=True) if type == PieceType.NORMAL]
         if not is_spelled("".join(ordinary)):
             for id, text in enumerate(texts):
@@ -421,7 +422,7 @@ class _ByteLevelReader(keys.TypedValues):
                 wrong(
                     f"the tokens {other} and {id} have the same text, {shown(token)}: one is made of "
                     f"letters that stand for bytes, the other is looked for in texts, and its id is among "
-                    f"those of pieces; cpbpe has no two pieces of one text"
+                    f"those of pieces; in cpbpe no two pieces can have the same text"
                 )
 
     # --- Merges ----------------------------------------------------------------------------------
