@@ -174,7 +174,11 @@ class Document:
         >>> cpbpe.load("tokenizer.model").document("Hello wor").append("ld").ids
         [22557, 1526]
         """
-        return self.replace(len(self), len(self), text)
+        if not isinstance(text, str):
+            raise TypeError(f"append() takes str, not {type(text).__name__}")
+        writer = _Writer(self._parts[:], self._begins[:-1], self._after.resumed(self._begins[-1]))
+        writer.write(text)
+        return self._written(writer)
 
     def replace(self, begin: SupportsIndex, end: SupportsIndex, text: str) -> Document:
         """The document with another text in place of the characters from `begin` to `end`.
@@ -191,17 +195,15 @@ class Document:
             )
         if not isinstance(text, str):
             raise TypeError(f"replace() takes str, not {type(text).__name__}")
-        # 1. What stays in front: whole parts, and the beginning of one, which is encoded again; at the end of
-        #    the document, everything.
         if first == len(self):
-            writer = _Writer(self._parts[:], self._begins[:-1], self._after.resumed(len(self)))
-        else:
-            at = bisect_right(self._begins, first) - 1
-            part = self._parts[at]
-            stream = part.before.resumed(self._begins[at])
-            parts = [*self._parts[:at], _Part(stream.copy(), "", [])]
-            writer = _Writer(parts, self._begins[: at + 1], stream)
-            text = part.text[: first - self._begins[at]] + text
+            return self.append(text)
+        # 1. What stays in front: whole parts, and the beginning of one, which is encoded again.
+        at = bisect_right(self._begins, first) - 1
+        part = self._parts[at]
+        stream = part.before.resumed(self._begins[at])
+        parts = [*self._parts[:at], _Part(stream.copy(), "", [])]
+        writer = _Writer(parts, self._begins[: at + 1], stream)
+        text = part.text[: first - self._begins[at]] + text
         # 2. The new text, and the rest of the part in which the change ends.
         at = bisect_right(self._begins, last, hi=len(self._parts)) - 1
         writer.write(text + self._parts[at].text[last - self._begins[at] :])
@@ -212,6 +214,10 @@ class Document:
                 writer.keep(self._parts[number:], self._after)
                 break
             writer.write(old.text)
+        return self._written(writer)
+
+    def _written(self, writer: _Writer) -> Document:
+        """Another document, with the same options."""
         new = object.__new__(type(self))
         new._again = self._again
         new._set(writer)

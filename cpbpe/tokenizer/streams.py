@@ -165,7 +165,8 @@ class StreamEncoder(_Stream):
 
     def resumed(self, at: int) -> StreamEncoder:
         """A copy that counts from `at`, the characters of a text that have come, to name places in errors."""
-        return copied(self, _segment=self._segment.copy(), _at=at - len(self._waiting.decode()))
+        at -= len(self._waiting.decode()) if self._waiting else 0
+        return copied(self, _segment=self._segment.copy(), _at=at)
 
     def is_equivalent_to(self, other: object) -> bool:
         """Whether both return the same ids for all text that may come."""
