@@ -136,7 +136,7 @@ def alike(subject: Subject) -> Iterator[Finding]:
     texts, rules = subject.texts, subject.spec.normalizer
     # 1. By the rules of the model.
     if rules.charsmap:
-        ids = [id for id in subject.text_ids if not texts[id].isascii() or texts[id].lower() != texts[id]]
+        ids = subject.text_ids
         plain = [texts[id].replace("▁", " ") if rules.escape_whitespaces else texts[id] for id in ids]
         marked = [f"{_MARK}{text}{_MARK}" for text in plain]
         normalize = subject.engine.variant(prefix=False).normalize

@@ -21,9 +21,10 @@ if they differ on a text xyz such that the pairs (x, y) and (y, z) are both in t
     scores does not make. All earlier merges are common, so merging by scores makes y and z as well, but does
     not merge them with each other. They cannot both be left at the end, so it merges y with a symbol x before
     it, or z with a symbol after it. Suppose that the former happens first (the other case is the same). Until
-    then, no merge by scores has crossed the ends of xyz. No merge by pairs has either, because there x and z
-    are made and y is still there. So on the text xyz alone, scores merge x and y, and pairs merge y and z:
-    they differ. If there is no such merge, all merges by pairs are merges by scores. None is missing either:
+    then, no merge by scores has crossed the ends of xyz. No merge by pairs before (y, z) has either: scores
+    make all of these, too, and what they make across the beginning of x contains y, but by pairs, y and z
+    are still there. So on the text xyz alone, scores merge x and y, and pairs merge y and z: they differ. If
+    there is no such merge, all merges by pairs are merges by scores. None is missing either:
     the two symbols that the first missing one would merge would still be there at the end.
 
 **From pairs to scores.** Take the pieces that pairs can make, and let the rank of the pair that makes a

@@ -337,7 +337,7 @@ def _dtype(kind: Format, dtype: Any, vocab_size: int) -> str:
 
 def _share(validation: Any) -> float:
     if isinstance(validation, (str, bytes)) or not hasattr(validation, "__float__"):
-        raise TypeError(f"{named('validation')} must be a number from 0 to 1, not {validation!r}")
+        raise TypeError(f"{named('validation')} must be a number from 0 to less than 1, not {validation!r}")
     if not 0 <= float(validation) < 1:
         raise ValueError(
             f"{named('validation')} is the share of documents, from 0 to less than 1, such as 0.01; it "

@@ -66,7 +66,8 @@ def _units(trie: bytes) -> array[int]:
 
 @lru_cache(maxsize=4)
 def _first_bad_unit(trie: bytes, limit: int) -> int | None:
-    """The first unit that a walk could leave the array from, or whose value has no replacement below `limit`.
+    """The first unit that is not valid: a root that cannot be one, a base outside of the array or without the
+    leaf that it should have, or a value with no replacement below `limit`. None if all are valid.
 
     The last few answers are kept: a model is checked before its engine is made, which checks it again, and
     many models have the charsmap of the same named rules. This is most of the time that it takes to load one.
@@ -111,7 +112,7 @@ class Charsmap:
             raise ModelError(f"{problem}the last replacement does not end in NUL")
         bad = None if trusted else _first_bad_unit(blob[4 : 4 + size], len(self._replacements))
         if bad is not None:
-            raise ModelError(f"{problem}unit {bad} of the trie points outside of it")
+            raise ModelError(f"{problem}unit {bad} of the trie is not valid")
         # Most characters of most texts begin no key, and this shows it at once.
         self._first_nodes = [self._child(_ROOT, byte) for byte in range(256)]
         self._with_children: dict[int, bool] = {}

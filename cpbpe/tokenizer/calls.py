@@ -1,6 +1,6 @@
 """What the methods of a Tokenizer do with options. (Without any, most go straight to the engine.)
 
-The Tokenizer has already checked the types of texts, and made a plan from the options.
+The Tokenizer has already made a plan from the options and, except for `align`, checked the types of texts.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from cpbpe.tokenizer.special_text import SpecialEncoder
 from cpbpe.tokenizer.streams import StreamEncoder
 
 PART = 1 << 12
-"""A part has about this many characters. It has more where the stream holds back that many, or more."""
+"""A part has about this many characters. It has more where the stream holds back this many bytes, or more."""
 SMALL = PART // 8
 """A part that a change leaves with fewer characters is joined with the next one."""
 
@@ -132,7 +132,7 @@ class Document:
     def _flushed(self) -> list[int]:
         """The ids that are certain only because nothing follows."""
         if self._last_ids is None:
-            self._last_ids = self._after.copy().flush()
+            self._last_ids = self._after.resumed(len(self)).flush()
         return self._last_ids
 
     def __len__(self) -> int:

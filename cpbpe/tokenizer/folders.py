@@ -332,7 +332,7 @@ def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes
     if format is GPT2 and beside.prefix_space:
         rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
     elif beside.prefix_space not in (None, rules.add_dummy_prefix):
-        notes.append("add_prefix_space is ignored: the tokenizer.json says what is in front of a text")
+        notes.append("add_prefix_space is ignored: the file of the model says what is in front of a text")
     if format is JSON and beside.is_legacy_lost:
         if rules.add_dummy_prefix and "prefix_after_special" not in spec.carried.options:
             notes.append(
@@ -508,7 +508,7 @@ class _Joining:
         return found
 
     def _carried(self, own: Carried, special: SpecialTokens) -> Carried:
-        """What the files say beside the model, without defaults and what the model says itself."""
+        """What the files beside the model say, without defaults and what the model says itself."""
         beside = self._beside
         roles = {**own.roles, **beside.roles}
         ids = special_ids(self._engine, special.added)
@@ -521,8 +521,8 @@ class _Joining:
         for role, id in ids_of.items():
             if id is not None and own_ids[_PLACES[role]] == id:
                 del roles[role]
-        without = {role for role, id in zip(_PLACES, ids, strict=True) if id is not None}
-        roles = {role: text for role, text in roles.items() if text or role in without}
+        filled = {role for role, id in zip(_PLACES, ids, strict=True) if id is not None}
+        roles = {role: text for role, text in roles.items() if text or role in filled}
         options = {**own.options, **beside.options}
         for end, place in (("bos", "in front"), ("eos", "at the end")):
             name = _name(self._engine, special, ids[_PLACES[end]])
@@ -530,10 +530,10 @@ class _Joining:
             if options.get(f"add_{end}") and (name is None or name != wanted):
                 del options[f"add_{end}"]
                 is_role = name is not None and end in beside.around
-                is_other = f"{end} is {name!r}" if is_role else "that is no CONTROL piece"
+                why = f"{end} is {name!r}" if is_role else "that is no CONTROL piece"
                 self._conflict(
-                    f"transformers puts {wanted or end!r} {place} of texts, and {is_other}; add_{end} cannot "
-                    f"do that, encode_parts can"
+                    f"transformers puts {wanted or end!r} {place} of texts, and {why}; add_{end} cannot do "
+                    f"that, encode_parts can"
                 )
         options = {
             name: value for name, value in options.items() if value != ENCODE_DEFAULTS.get(name, False)

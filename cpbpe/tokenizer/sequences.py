@@ -605,8 +605,8 @@ class OfBytes(Sequences):
         return found
 
     def _toward_whole(self, chunk: str) -> list[int]:
-        """The pieces that make `chunk` the beginning of a piece that is only taken whole, or all of it.
-        Whether the text may end after them is not for the pattern alone to decide.
+        """The pieces that give, after `chunk`, the beginning of a piece that is only taken whole, or all of
+        it. Whether the text may end after them is not for the pattern alone to decide.
         """
         found = self._doubtful.get(chunk)
         if found is None:

@@ -256,7 +256,7 @@ def _cells(encoding: Drawable, numbers: Sequence[int], *, from_first: bool, to_e
     inner = [n for n in numbers if ids[n] not in encoding.special or offsets[n][0] < offsets[n][1]]
     last = inner[-1] if inner else -1
     at = offsets[inner[0]][0] if from_first and inner else 0
-    if not inner and to_end:
+    if not inner and to_end and not from_first:
         yield from _removed(text, at, len(text))
         at = len(text)
     is_inner = set(inner)
@@ -474,7 +474,7 @@ def _direction(group: Group) -> Direction:
 
 
 def _directions(found: list[Direction]) -> list[Direction]:
-    """The direction that each token is read in. (Digits run from left to right in every script.)
+    """The direction that each token is read in. (Digits run from left to right in nearly every script.)
 
     A token without a letter takes the direction of its neighbours if they agree, otherwise that of the text.
     """

@@ -454,7 +454,7 @@ class Tokenizer:
     def canonical_next(self, ids: Ids = (), **options: Unpack[EncodeOptions]) -> NDArray[np.bool_]:
         """For each id of the vocabulary, whether ids that go on with it can still become canonical.
 
-        A ModelError if that is not known for this model (docs/canonical.md); a ValueError if no id can follow.
+        A ModelError if nobody knows that for this model (docs/canonical.md); a ValueError if no id can come.
         """
         return self._canonical(ids, options, "canonical_next").mask
 
@@ -479,7 +479,7 @@ class Tokenizer:
     def decode(self, ids: Ids, **options: Unpack[DecodeOptions]) -> str:
         """The text of ids: any sequence of integers, a numpy array, or one integer.
 
-        CONTROL pieces are left out by default. Each byte that belongs to no character becomes U+FFFD.
+        CONTROL pieces are left out by default. Bytes that belong to no character become U+FFFD.
 
         >>> tok = Tokenizer("tokenizer.model")
         >>> tok.decode([1, 15359, 28808, 2]), tok.decode([1, 15359, 2], skip_special_tokens=False)

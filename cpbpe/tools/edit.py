@@ -183,7 +183,8 @@ class Edit:
                 else:
                     rows.append(text, 0.0, type)
         if refused and not skip:
-            more = f"; so are {len(refused) - 1:,} others" if len(refused) > 1 else ""
+            others = counted(len(refused) - 1, "other")
+            more = f"; {others} cannot be added either" if len(refused) > 1 else ""
             raise ModelError(f"{refused[0]}{more}; {given('skip', True)} leaves out what cannot be added")
         notes += [f"left out: {reason}" for reason in refused[:_MOST_SAID]]
         if len(refused) > _MOST_SAID:
@@ -362,7 +363,7 @@ class Edit:
         saved = counted(learned.saved, "token")
         notes = [f"{merges} and {characters}; the merges save {saved} of the corpus", *learned.notes]
         if never:
-            notes.append(f"{counted(len(never), 'piece')} of these left out, which the model rewrites first")
+            notes.append(f"left out: {counted(len(never), 'piece')} of these, which the model rewrites first")
         return self._next("from_corpus", rows, HOLDS, notes)
 
     def merge(

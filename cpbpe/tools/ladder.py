@@ -95,7 +95,7 @@ def _judge_of_training(chunks: list[list[int]], count: int) -> Callable[[Any], s
         now = chunks
         pairs = "a list of pairs, in the order in which they are merged"
         if not isinstance(answer, (list, tuple, type(None))):
-            return f"{pairs}, not a {type(answer).__name__}"
+            return f"{pairs}, not {type(answer).__name__}"
         if answer is None or not all(isinstance(pair, (list, tuple)) and _are_ids(pair) for pair in answer):
             return pairs if _counts(*now) else "[], because there is no pair: stop when none is left"
         for number, pair in enumerate(map(tuple, answer)):

@@ -82,7 +82,7 @@ class CountSetup:
         return made
 
     def differences(self, other: CountSetup) -> list[str]:
-        """The options that differ, in words, with both values."""
+        """The options that differ, in words; for str, numbers and bool with both values."""
         if self.spec.byte_level != other.spec.byte_level:
             return ["the family: one of them is byte-level"]
         different: list[str] = []

@@ -353,7 +353,7 @@ class ByteFamily:
             alphabet="bytes",
             splitter=options.splitter,
             # This changes no ids, because merging the bytes of a piece always gives that piece. Files of
-            # GPT-2 and tiktoken are read in this way, too; minbpe does not look up whole chunks.
+            # tiktoken are read in this way, too; GPT-2's own code and minbpe do not look up whole chunks.
             whole=options.byte_order == "gpt2",
         )
         return Built(spec, len(merges))

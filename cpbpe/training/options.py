@@ -522,7 +522,7 @@ GROUPS: dict[str, dict[str, Meaning]] = {
         ),
         "normalization_rule_tsv": Meaning(
             "a file with rules of your own: on each line code points in hexadecimal, a tab, and the code "
-            "points that replace them. They take the place of `normalization_rule_name`, as in sentencepiece",
+            "points that replace them; they take the place of `normalization_rule_name`, as in sentencepiece",
             "Use it if no named set of rules fits.",
         ),
         "normalization_rules": Meaning(

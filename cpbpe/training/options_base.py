@@ -295,7 +295,7 @@ def check_types(options: Options) -> None:
 
 
 def checked_integer(name: str, value: object) -> int:
-    """The integer that is given; a TypeError names what was given instead, be it True or False."""
+    """The integer that is given; a TypeError names what was given instead, which may be True or False."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{named(name)} must be an integer, not {value!r}")
     return int(value)

@@ -344,10 +344,10 @@ def test_the_command(
         (1, "return right(ids)", "Rung 1 holds"),
         (1, "kept.update(right(ids)); return kept", "Called alone it gives the right answer"),
         (2, "return right(ids, pair, new) if pair in zip(ids, ids[1:]) else ids", "which is ids itself"),
-        (3, "return {}", "in the order in which they are merged, not a dict"),
+        (3, "return {}", "in the order in which they are merged, not dict"),
         (
             3,
-            "return [([1], 2)] if text else []",
+            "return [([1], 2)] if len(text) > 1 else []",
             "expected  a list of pairs, in the order in which they are merged",
         ),
         (3, "return right(text, vocab_size)[:-1]", "258 pieces are 256 bytes and 2 merges"),

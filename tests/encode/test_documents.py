@@ -175,13 +175,26 @@ def test_copies_and_pickles(engine: str) -> None:
     assert again.append("ld").ids == tok.encode("Hello world", add_bos=True)
 
 
+def test_where_a_refused_token_is(engine: str) -> None:
+    """Also one that is certain only at the end, after the text before it has changed."""
+    tok = load("llama", engine).with_special_tokens(["<a>", "<a>b"])
+    options: Any = {"disallowed_special": {"<a>"}, "allowed_special": {"<a>b"}}
+    document = tok.document("low lower " * 2000 + "<a>", **options)
+    with pytest.raises(ValueError, match=r"'<a>' .* position 20000"):
+        document.ids  # noqa: B018
+    with pytest.raises(ValueError, match=r"'<a>' .* position 20005"):
+        document.replace(0, 0, "wide ").ids  # noqa: B018
+
+
 def test_what_is_refused(engine: str) -> None:
     document = load("llama", engine).document("abc")
     for begin, end in [(-1, 2), (2, 1), (0, 4), (4, 4)]:
         with pytest.raises(IndexError, match="within 0 to 3"):
             document.replace(begin, end, "")
-    with pytest.raises(TypeError, match="takes str"):
+    with pytest.raises(TypeError, match=r"append\(\) takes str"):
         document.append(b"x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"replace\(\) takes str"):
+        document.replace(3, 3, b"x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes str"):
         document.changed_to(None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes a Document"):

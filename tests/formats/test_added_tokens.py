@@ -138,7 +138,10 @@ def test_flags_that_another_format_cannot_say() -> None:
     )
 
 
-@pytest.mark.parametrize("tokens", [{"": []}, {"\ud800": []}, {"a": ["red"]}, {"a": "plain"}, ["a"], 3])
+@pytest.mark.parametrize(
+    "tokens",
+    [{"": []}, {"\ud800": []}, {"a": ["red"]}, {"a": [[1]]}, {"a": "plain"}, ["a"], 3],
+)
 def test_damaged_flags(tokens: object) -> None:
     data = json.dumps({"tokens": tokens}).encode()
     with pytest.raises(cpbpe.ModelError, match="field 41701"):

@@ -259,5 +259,5 @@ def test_a_trie_that_was_good_is_checked_again_with_other_replacements() -> None
     (size,) = struct.unpack_from("<I", blob)
     for _ in range(2):
         Charsmap(blob)
-        with pytest.raises(ModelError, match="points outside of it"):
+        with pytest.raises(ModelError, match="of the trie is not valid"):
             Charsmap(blob[: 4 + size] + b"\0")

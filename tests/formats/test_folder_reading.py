@@ -320,6 +320,13 @@ def test_control_pieces_that_got_another_name(tmp_path: Path) -> None:
     assert Tokenizer.from_bytes(tok.to_bytes()) == tok
 
 
+def test_a_prefix_space_for_a_model_that_is_no_tokenizer_json(tmp_path: Path) -> None:
+    """The note names no file that is not there."""
+    cpbpe.Tokenizer.from_bytes(zoo.model("llama")).save(tmp_path / "model.gguf")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"add_prefix_space": False}))
+    assert "add_prefix_space is ignored: the file of the model says" in notes(tmp_path)
+
+
 def test_two_control_pieces_that_got_one_name(tmp_path: Path) -> None:
     """Then neither is renamed, and the notes do not say that one was."""
     (tmp_path / "tokenizer.model").write_bytes(zoo.model("special"))

@@ -139,7 +139,7 @@ def test_several_unknown_pieces_none_of_which_is_named() -> None:
     found = read(file(tokenizer(rows)))
     assert found.spec.unknown_id == 2
     assert found.spec.pieces.types[3] == PieceType.CONTROL
-    assert "1 pieces beside the unknown token have the type UNKNOWN, for example '<v>'" in found.notes[0]
+    assert "1 piece with the type UNKNOWN became CONTROL here, for example '<v>'" in found.notes[0]
 
 
 def test_an_id_that_is_none() -> None:

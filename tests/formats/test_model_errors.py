@@ -78,12 +78,12 @@ INVALID: list[tuple[str, str, Callable[[Proto], None], str]] = [
     ("charsmap of an odd size", "llama", _charsmap(struct.pack("<I", 1028) + bytes(2000)), "normalizer_spec.precompiled_charsmap is malformed: the trie's size, 1028, is not a multiple of 1024"),
     ("charsmap of size 0", "llama", _charsmap(bytes(2000)), "normalizer_spec.precompiled_charsmap is malformed: the trie's size, 0, is not a multiple of 1024"),
     ("charsmap without a last NUL", "llama", _charsmap(GOOD + b"x"), "normalizer_spec.precompiled_charsmap is malformed: the last replacement does not end in NUL"),
-    ("charsmap whose root is a leaf (sentencepiece #1272)", "llama", _charsmap(_unit(0, 1 << 31)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
-    ("charsmap whose root has no children", "llama", _charsmap(_unit(0, 0)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
-    ("charsmap that points outside", "llama", _charsmap(_unit(96, 97 | 1 << 20)), "normalizer_spec.precompiled_charsmap is malformed: unit 96 of the trie points outside of it"),
-    ("charsmap that points far outside (sentencepiece #1269)", "llama", _charsmap(_unit(0, 0xFFFFFE00)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie points outside of it"),
-    ("charsmap value outside (sentencepiece #1265)", "llama", _charsmap(_unit(200, 1 << 31 | 2)), "normalizer_spec.precompiled_charsmap is malformed: unit 200 of the trie points outside of it"),
-    ("charsmap leaf that is no leaf", "llama", _charsmap(_unit(5, 1 << 10 | 1 << 8 | 7)), "normalizer_spec.precompiled_charsmap is malformed: unit 5 of the trie points outside of it"),
+    ("charsmap whose root is a leaf (sentencepiece #1272)", "llama", _charsmap(_unit(0, 1 << 31)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie is not valid"),
+    ("charsmap whose root has no children", "llama", _charsmap(_unit(0, 0)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie is not valid"),
+    ("charsmap that points outside", "llama", _charsmap(_unit(96, 97 | 1 << 20)), "normalizer_spec.precompiled_charsmap is malformed: unit 96 of the trie is not valid"),
+    ("charsmap that points far outside (sentencepiece #1269)", "llama", _charsmap(_unit(0, 0xFFFFFE00)), "normalizer_spec.precompiled_charsmap is malformed: unit 0 of the trie is not valid"),
+    ("charsmap value outside (sentencepiece #1265)", "llama", _charsmap(_unit(200, 1 << 31 | 2)), "normalizer_spec.precompiled_charsmap is malformed: unit 200 of the trie is not valid"),
+    ("charsmap leaf that is no leaf", "llama", _charsmap(_unit(5, 1 << 10 | 1 << 8 | 7)), "normalizer_spec.precompiled_charsmap is malformed: unit 5 of the trie is not valid"),
     ("denormalizer's charsmap", "llama", _denormalizer, "denormalizer_spec.precompiled_charsmap is malformed: a trie of 1919903859 bytes in a blob of 5"),
 ]  # fmt: skip
 

@@ -177,6 +177,13 @@ def test_what_two_findings_about_special_pieces_name() -> None:
     ]
 
 
+def test_rules_may_change_any_letter() -> None:
+    """Also those of ASCII in lower case."""
+    more = [(text, -5.0 - id, N) for id, text in enumerate(["qa", "qb"])]
+    report = cpbpe.Tokenizer.from_spec(also(*more, spec=rules(charsmap=charsmap(("a", "b"))))).lint()
+    assert "'qa' becomes 'qb'" in report["alike-after-normalizing"].evidence
+
+
 def test_a_long_number_after_a_space_is_not_uneven() -> None:
     """No number of four digits is one piece, so all are cut alike."""
     assert "uneven-digits" not in cpbpe.Tokenizer.from_spec(also(("▁2024", -5.0, N))).lint()

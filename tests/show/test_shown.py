@@ -197,6 +197,8 @@ def test_turned_round() -> None:
     assert [group.together.decode() for group in shown.groups] == ["", "日"]
     assert ">日</bdi>" in shown.html()
     assert [cell.data for cell in cells_of(tok.show("日ab", reverse=True, limit=2))] == [b"b", b"a"]
+    ends = cells_of(tokenizer("llama").show("ab", reverse=True, limit=1, add_bos=True, add_eos=True))
+    assert [cell.kind for cell in ends] == ["special"]  # (no text is called removed that is not drawn)
 
 
 def test_lines_fit() -> None:

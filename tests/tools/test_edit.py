@@ -158,7 +158,7 @@ def test_what_cannot_be_learned_is_noted_beside_what_was() -> None:
     learned, left_out = edit.steps[0].notes
     assert edit.report().made == ("a", "b")
     assert learned.startswith("0 merges and 3 characters")
-    assert left_out.startswith("1 piece of these left out")
+    assert left_out.startswith("left out: 1 piece of these")
 
 
 def test_an_added_token_becomes_a_piece_that_can_be_special() -> None:
@@ -476,7 +476,7 @@ def test_names_roles_and_rules() -> None:
         again.set_normalizer(add_prefix=True)
     with pytest.raises(ValueError, match="nfkd"):
         again.set_normalizer("nfkd")
-    with pytest.raises(ModelError, match="rewrites no text"):
+    with pytest.raises(ModelError, match="only add_dummy_prefix can be changed"):
         cpbpe.edit(byte_level()).set_normalizer("nfkc")
 
 
@@ -562,7 +562,7 @@ def test_byte_level_models_are_written_for_their_libraries(tmp_path: Path) -> No
 
 def test_what_cannot_be_added_can_be_left_out() -> None:
     edit = cpbpe.edit(byte_level())
-    with pytest.raises(ModelError, match=r"' Covid19' can never be one token.*so are 1 others; skip=True"):
+    with pytest.raises(ModelError, match=r"' Covid19' can never be.*; 1 other cannot be.*; skip=True"):
         edit.add(["Covid19", "myocarditis", "H2O"])
     done = edit.add(["Covid19", "myocarditis", "H2O", " ", ""], skip=True)
     assert done.tokenizer.encode_pieces(" myocarditis") == [" myocarditis"]
@@ -706,7 +706,7 @@ def test_pieces_that_the_model_rewrites_do_not_come_along() -> None:
     wide = mergeable("ＡＢ", *"ＡＢ")
     edit = cpbpe.edit(plain).merge(wide)
     assert edit.report().made == ()
-    with pytest.raises(ModelError, match="merges spaces first"):
+    with pytest.raises(ModelError, match="makes one space of several first"):
         cpbpe.edit(plain).add(pieces=["▁▁"])
 
 

@@ -217,7 +217,7 @@ struct PieceText {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum TextKind {
-    /// Text that does not begin with a space.
+    /// Text that always stays whole.
     Plain,
     /// Text whose first space may be the dummy prefix.
     Spaced,
@@ -227,8 +227,8 @@ enum TextKind {
     Byte,
     /// The UNKNOWN piece, whose text is the surface.
     Unknown,
-    /// The same, but the name of the piece begins with U+2581: then the text counts as begun even if the surface is
-    /// empty.
+    /// The same, but the name of the piece begins with U+2581, which counts as a dropped space, although the surface
+    /// does not have it.
     UnknownSpaced,
 }
 

@@ -430,7 +430,7 @@ def _tokens(given: Any) -> dict[str, tuple[str, ...]]:
         # (A token has characters, and no half of a surrogate pair.)
         text.encode(errors="ignore").decode() == text != ""
         and isinstance(flags, list)
-        and {*flags} <= {*TOKEN_FLAGS}
+        and all(flag in (*TOKEN_FLAGS,) for flag in flags)
         for text, flags in given.items()
     )
     if not right:

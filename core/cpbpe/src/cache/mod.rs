@@ -466,8 +466,8 @@ fn look(machine: impl Machine, line: &[u64; LINE], key: Key) -> PackedIds {
 const WORDS: u32 = 13;
 /// How many bits a chunk sets in its word, at most.
 const BITS: u32 = 3;
-/// After this many chunks, an eighth of the number of bits, the filter is emptied: by then one new chunk in a dozen
-/// would count as seen.
+/// After this many chunks, an eighth of the number of bits, the filter is emptied: by then one new chunk in 26 would
+/// count as seen.
 const MANY: u32 = 1 << 16;
 
 /// The filter described above.

@@ -14,8 +14,8 @@ use crate::watch::Check;
 
 /// How many words are looked up together.
 pub const BATCH: usize = 256;
-/// A batch ends with the chunk or part that reaches this many bytes, because the places of singles have 16 bits. (That
-/// last one may go on for longer.)
+/// At this many bytes, a batch takes no more, because the places of singles have 16 bits. (What it takes last, up to
+/// `machine::CHUNKS` short chunks, or a chunk or part of any length, may go on for longer.)
 const MAX_BYTES: u32 = 1 << 14;
 /// How many bytes after a chunk may be read.
 const PAD: usize = STEP;

@@ -332,8 +332,8 @@ impl WordSource for Cutter<'_> {
                 encoder.out.append_singles(Singles::new(0, to - from), Ids::<SOME>(&ids[from..]));
                 encoder.append_words(text, batch, lookup, Ids::<SOME>(&ids[1..]))
             } else if machine.vector().is_some() {
-                // (They begin in the batch, or with the byte before it. If there are none, `singles_begin` has no
-                // meaning.)
+                // (They begin in the batch, or with the byte before it. If there are none, `singles_begin` is where the
+                // first word begins, which may be long before the batch.)
                 let first = Ids::<FEW>(&words.ids[(words.singles_begin + FIRST).saturating_sub(words.first)..]);
                 encoder.out.append_singles(Singles::new(0, to - words.singles_begin), first);
                 encoder.append_words(text, batch, lookup, Ids::<FEW>(&words.ids[FIRST..]))

@@ -28,8 +28,8 @@ const CHECK_STEPS: usize = 1 << 12;
 struct Symbol {
     /// The order of the piece that it forms with the next symbol; `NONE` if there is no such piece.
     order: u32,
-    /// How many bytes it has, and the bit `FROZEN` if it never merges. It has no more bytes than a piece: less than
-    /// 8,000 or, where a space has three bytes (in text that is not compact), less than three times as many.
+    /// How many bytes it has, and the bit `FROZEN` if it never merges. It has no more bytes than a piece, so less than
+    /// 8,000.
     size: u16,
     /// How many bytes the symbol before it has.
     before: u16,

@@ -2,9 +2,9 @@
 //!
 //! Merging looks up texts all the time, and most of them are not pieces. So texts of up to 16 bytes are handled as one
 //! number of 128 bits, without a branch on the length. A slot of the table holds a part of the hash, so a text that is
-//! not a piece is rarely compared with one. Most pieces that are made during merging are short, and everything that is
-//! known about such a piece, its text included, is in one line of the machine's caches. For two ASCII characters, a
-//! table has all answers.
+//! not a piece is rarely compared with one. Most pieces that are made during merging are short, and all that merging asks
+//! about such a piece, its text included, is in one line of the machine's caches. For two ASCII characters, a table has
+//! all answers.
 
 use std::hash::{BuildHasher, RandomState};
 

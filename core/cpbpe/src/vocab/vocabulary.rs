@@ -78,7 +78,8 @@ impl Vocab {
         let mut splits_unused = false;
         let any_nul = !byte_level && memchr::memchr(0, &columns.blob).is_some();
         for id in 0..count {
-            // 1. Check each piece by itself. A piece that is a single NUL must be UNUSED, and is in no table.
+            // 1. Check each piece by itself. A single NUL must be UNUSED, and is in no table, but in a byte-level model
+            //    it is a piece like any other.
             let piece = columns.piece(id);
             if piece.is_empty() {
                 return invalid("a piece is empty");
@@ -226,7 +227,7 @@ impl Vocab {
             if matches!(self.kind(id), piece_type::BYTE | piece_type::UNKNOWN) {
                 return PieceLength { bytes: 0, characters: 0 };
             }
-            let text = self.pieces.text(id); // it is UTF-8 if the piece can be merged
+            let text = self.pieces.text(id); // (if it is not UTF-8, nobody asks for its characters)
             PieceLength { bytes: text.len() as u16, characters: utf8::count(text) as u16 }
         };
         self.lengths.get_or_make(|| collected((0..self.len() as u32).map(length)))

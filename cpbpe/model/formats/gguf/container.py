@@ -6,7 +6,7 @@ walked one by one; a pipe cannot be mapped; and a file that becomes shorter whil
 process.
 
 Every length is compared with the bytes that are there before memory of that size is taken. `walk` can skip
-values without making Python values of them, and so finds the end of the values. `ValuesFile` writes values.
+arrays without making Python values of them, and so finds the end of the values. `ValuesFile` writes values.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _header(source: _Source) -> int:
     source.wide = version > 1
     source.length()  # how many tensors there are
     count = source.length()
-    if count > MAX_BYTES // 13:  # a key, a type and a value take at least 13 bytes
+    if count > MAX_BYTES // 9:  # a key, a type and a value take at least 9 bytes (from version 2 on, 13)
         wrong(f"it should hold {count:,} values, more than a file has room for")
     return count
 

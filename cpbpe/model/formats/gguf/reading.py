@@ -19,7 +19,7 @@ from cpbpe.model.formats.registry import NO_HINTS, Hints
 from cpbpe.model.formats.values import TO_READ, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair
 from cpbpe.model.spec import PLAIN, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
-from cpbpe.spelling import advised, given, named
+from cpbpe.spelling import advised, counted, given, named
 from cpbpe.text.unicode_forms import FORMS
 from cpbpe.text.utf8 import LETTERS, SPACE, all_from_letters, is_spelled
 
@@ -179,8 +179,8 @@ class _Reader(keys.TypedValues):
             for id in others:
                 types[id] = PieceType.CONTROL
             self.notes.append(
-                f"{len(others)} pieces beside the unknown token have the type UNKNOWN, for example "
-                f"{shown(texts[others[0]].decode(errors='replace'))}; here they are CONTROL"
+                f"besides the unknown token, {counted(len(others), 'piece')} with the type UNKNOWN became "
+                f"CONTROL here, for example {shown(texts[others[0]].decode(errors='replace'))}"
             )
         if PieceType.UNKNOWN not in types and named:
             name = self._set_special(texts, types, "unk", PieceType.UNKNOWN)
@@ -363,7 +363,8 @@ class _ByteLevelReader(keys.TypedValues):
         letters = set(LETTERS.values())
         if given is None:
             self.assumptions.append(
-                f"the file has no {keys.TYPES}: tokens that no merges make are taken for CONTROL"
+                f"the file has no {keys.TYPES}: tokens that no merges make are taken for CONTROL, except the "
+                f"letters that stand for bytes"
             )
             return [
                 PieceType.NORMAL if text in made or text in letters else PieceType.CONTROL for text in texts
@@ -406,7 +407,7 @@ class _ByteLevelReader(keys.TypedValues):
             elif type == PieceType.UNUSED:
                 left_out += 1
         if left_out:
-            self.notes.append(f"{left_out:,} UNUSED tokens are left out: ids that the model does not have")
+            self.notes.append(f"UNUSED tokens are left out ({left_out:,}): ids that the model does not have")
         if PieceType.CONTROL in types or PieceType.UNKNOWN in types:
             self.notes.append(
                 "llama.cpp finds special tokens in texts if it is told to, cpbpe those that allowed_special "
