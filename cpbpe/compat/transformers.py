@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -179,7 +179,7 @@ class CpbpeTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         # 3. The model and its options. (sentencepiece's models ask for none, and Llama's begin with bos.)
         self.cpbpe = model
         self._has_metaspace = by_metaspace(model.facts.spec.normalizer)
-        asked: Mapping[str, bool] = model.file_options
+        asked = model.file_options
         bos = asked.get("add_bos", False) if asked or self._json else model.bos_id is not None
         self.add_bos_token = bos if add_bos_token is None else add_bos_token
         self.add_eos_token = bool(asked.get("add_eos") if add_eos_token is None else add_eos_token)
