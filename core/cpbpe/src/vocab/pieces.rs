@@ -47,10 +47,8 @@ const AHEAD: usize = 16;
 /// From this length on, texts are hashed in four lanes.
 const LONG: usize = 4 * WINDOW;
 
-/// 32 bytes of slots, aligned so that they are in one line of the machine's caches.
-#[derive(Clone, Copy)]
-#[repr(align(32))]
-struct Slots([u32; 8]);
+/// 32 bytes of slots, which are in one line of the machine's caches, or in two. (Aligning them gave nothing.)
+type Slots = [u32; 8];
 
 /// What is known about a piece. Its text ends where that of the next one begins.
 struct PieceInfo {
@@ -121,7 +119,7 @@ impl Pieces {
             text_end: 0,
             infos: Vec::with_capacity(count),
             kinds: Vec::with_capacity(count),
-            slots: vec![Slots([0; 8]); slots],
+            slots: vec![[0; 8]; slots],
             id_bits: usize::BITS - count.leading_zeros(),
             seed: RandomState::new().hash_one(count),
             longest: 0,
@@ -200,12 +198,12 @@ impl Pieces {
         loop {
             // Without a branch for each slot: slots are used one after the other, up to the first that is free.
             let (mut hits, mut used) = (0u32, 0);
-            for (k, &slot) in self.slots[at].0.iter().enumerate() {
+            for (k, &slot) in self.slots[at].iter().enumerate() {
                 hits |= u32::from(slot != 0 && slot & tag == mark) << k;
                 used += usize::from(slot != 0);
             }
             while hits != 0 {
-                let slot = self.slots[at].0[hits.trailing_zeros() as usize];
+                let slot = self.slots[at][hits.trailing_zeros() as usize];
                 hits &= hits - 1;
                 if self.text((slot & !tag) - 1) == text {
                     return false;
@@ -215,7 +213,7 @@ impl Pieces {
                 if let (&[x @ ..0x80, y @ ..0x80], true) = (text, self.mergeable(id)) {
                     self.ascii[usize::from(x) | usize::from(y) << 7] = id;
                 }
-                self.slots[at].0[used] = mark | (id + 1);
+                self.slots[at][used] = mark | (id + 1);
                 return true;
             }
             at = (at + 1) & mask;
@@ -331,7 +329,7 @@ impl Pieces {
         let mark = self.mark(hash);
         let tag = !((1 << self.id_bits) - 1);
         loop {
-            let slots = &self.slots[at & mask].0;
+            let slots = &self.slots[at & mask];
             let mut hits = 0;
             for (k, slot) in slots.iter().enumerate() {
                 hits |= u32::from(slot & tag == mark) << k;
