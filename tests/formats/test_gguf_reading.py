@@ -140,6 +140,11 @@ def test_several_unknown_pieces_none_of_which_is_named() -> None:
     assert found.spec.unknown_id == 2
     assert found.spec.pieces.types[3] == PieceType.CONTROL
     assert "1 piece with the type UNKNOWN became CONTROL here, for example '<v>'" in found.notes[0]
+    # One that is named is it, whatever types the others have.
+    rows[0] = (b"<unk>", 0.0, 1)
+    named = read(file(tokenizer(rows, unknown_token_id=(UINT32, 0))))
+    assert named.spec.unknown_id == 0
+    assert named.spec.pieces.types[2:4] == bytes([PieceType.CONTROL] * 2)
 
 
 def test_an_id_that_is_none() -> None:

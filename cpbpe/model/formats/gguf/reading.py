@@ -174,7 +174,7 @@ class _Reader(keys.TypedValues):
         if len(many) > 1:
             # These are fillers and the like. llama.cpp finds them if it finds special tokens, so: CONTROL.
             own = self.one(keys.ROLES["unk"], keys.DEFAULT_ROLES["unk"])
-            own = own if own in many else many[0]
+            own = own if own in many or keys.ROLES["unk"] in self.values else many[0]
             others = [id for id in many if id != own]
             for id in others:
                 types[id] = PieceType.CONTROL
