@@ -37,7 +37,7 @@ fn what_is_refused() {
     let refused: [(Columns, &str); 5] = [
         (Columns { types: types(UNUSED), ..good() }, "neither NORMAL nor CONTROL"),
         (Columns { types: [vec![CONTROL], good().types[1..].to_vec()].concat(), ..good() }, "a byte is not a piece"),
-        (Columns { normalizer: NormalizerOptions::default(), ..good() }, "than to put a space"),
+        (Columns { normalizer: NormalizerOptions::default(), ..good() }, "more than put a space"),
         (columns(&[b"th", b"th"], "", true), "two pieces have the same text"),
         (columns(PIECES, "(", true), "not a valid pattern"),
     ];
