@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 from cpbpe.model.spec import ModelSpec, NormalizerSpec, Piece, Pieces, PieceType
@@ -87,7 +88,7 @@ def _training(name: str, cut: Callable[[str], list[str]]) -> Iterator[Case]:
 
 
 def _are_ids(pair: Sequence[Any]) -> bool:
-    return all(isinstance(id, int) for id in pair)
+    return all(isinstance(id, Integral) for id in pair)  # (also numpy's)
 
 
 def _judge_of_training(chunks: list[list[int]], count: int) -> Callable[[Any], str]:

@@ -344,6 +344,7 @@ def test_the_command(
         (1, "return right(ids)", "Rung 1 holds"),
         (1, "kept.update(right(ids)); return kept", "Called alone it gives the right answer"),
         (2, "return right(ids, pair, new) if pair in zip(ids, ids[1:]) else ids", "which is ids itself"),
+        (3, "return [tuple(map(numpy.int64, pair)) for pair in right(text, vocab_size)]", "Rung 3 holds"),
         (3, "return {}", "in the order in which they are merged, not dict"),
         (
             3,
@@ -369,7 +370,7 @@ def test_what_is_said(
     monkeypatch.setattr("cpbpe.tools.climbing.SECONDS", 1)
     Path("base.py").write_text(SOLUTION, encoding="utf-8")
     call = RUNGS[number - 1].functions.partition(" ->")[0]
-    begin = f"from base import *\nimport unicodedata\nkept = {{}}\nright = {call.partition('(')[0]}\n"
+    begin = f"from base import *\nimport unicodedata, numpy\nkept = {{}}\nright = {call.partition('(')[0]}\n"
     source = f"{begin}\ndef {call}:\n    {body}\n"
     Path("mine.py").write_text(source, encoding="utf-8")
     Path("tokenizer.model").write_bytes(zoo.model("tokenizer.model.v1"))
