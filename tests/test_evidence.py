@@ -260,10 +260,12 @@ def test_nothing_is_counted_twice(tmp_path: Path) -> None:
     assert json.loads(path.read_text().splitlines()[0]) == record("training", **own)
 
 
-def test_the_facts_are_of_this_machine() -> None:
+def test_the_facts_are_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     found = evidence.facts()
     assert evidence.wrong(kept({**record("faults"), **found})) == ""
     assert "Python" in found["platform"]
+    monkeypatch.setenv("CPBPE_MACHINE", "plain")
+    assert evidence.facts()["platform"].endswith(", CPBPE_MACHINE=plain")
 
 
 def test_models_have_one_hash() -> None:

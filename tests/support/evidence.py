@@ -34,6 +34,7 @@ from typing import Any
 
 from benchmarks.run import machine
 from benchmarks.table import grid, number, put
+from cpbpe.engine.choice import MACHINE
 from cpbpe.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,7 @@ def facts() -> Record:
 
     The version has a plus if there are changes since its release. The commit is the last one that changed the
     package or its core, with a plus if files were changed since, or if the core was compiled before it.
+    `CPBPE_MACHINE` is noted if it is set: with less of what the processor has, other code runs.
     """
     about = machine()
     cpu = about["cpu"] if about["cpu"] not in ("", about["arch"]) else ""
@@ -89,7 +91,8 @@ def facts() -> Record:
         "commit": _commit(),
         "cpbpe": __version__ + ("+" if "\n## Unreleased\n" in changes else ""),
         "platform": " ".join([about["arch"], *([cpu] if cpu else [])])
-        + f", {about['system']}, Python {platform.python_version()}",
+        + f", {about['system']}, Python {platform.python_version()}"
+        + (f", {MACHINE}={os.environ[MACHINE]}" if MACHINE in os.environ else ""),
     }
 
 
