@@ -22,8 +22,8 @@ use std::sync::OnceLock;
 
 use cpbpe::watch::NO_CHECK;
 use cpbpe::{
-    decimal, read_ids, use_at_most, AlignOptions, Batch, Columns, Dropout, Engine, Finder, Form, Instructions, LineWriter,
-    NormalizerOptions, Splitter,
+    decimal, read_ids, use_at_most, AlignOptions, Batch, Columns, Dropout, Engine, Finder, Form, Instructions,
+    LineWriter, NormalizerOptions, Splitter,
 };
 
 use chance::Chance;

@@ -118,7 +118,8 @@ impl Engine {
         strict: bool,
     ) -> PyResult<Bound<'py, PyString>> {
         let (text, _) = input;
-        if text.len() <= MAX_WIDE && text.is_ascii() {
+        let ascii = Some(text).filter(|text| text.len() <= MAX_WIDE && text.is_ascii());
+        if let Some(Ok(text)) = ascii.map(std::str::from_utf8) {
             let compact = run(py, text.len(), |check| self.engine.normalize_compact(text, check))?;
             if let Some(compact) = compact.filter(|compact| compact.is_ascii()) {
                 return escaped_string(py, &compact);

@@ -596,11 +596,11 @@ impl Engine {
     }
 
     /// The same with a space for each U+2581. `None` if a space could then stand for either of the two.
-    pub fn normalize_compact(&self, text: &[u8], check: Check) -> Result<Option<Vec<u8>>, Halt> {
+    pub fn normalize_compact(&self, text: &str, check: Check) -> Result<Option<Vec<u8>>, Halt> {
         if !self.direct || !self.vocab.swapped {
             return Ok(None);
         }
-        let mut compact = Vec::new();
+        let (text, mut compact) = (text.as_bytes(), Vec::new());
         if text.is_empty() {
         } else if self.is_plain(text, true) {
             self.compact(text, &mut compact)?;

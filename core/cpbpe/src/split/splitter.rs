@@ -1,6 +1,6 @@
 //! A pattern, and the chunks of a text, batch by batch.
 
-use fancy_regex::{Matches, Regex};
+use fancy_regex::{AstNode, Expr, Matches, Regex};
 
 use crate::error::Error;
 use crate::split::scanner::{known, safe_cut, Ends, Scanner, BATCH, PATTERNS};
@@ -328,7 +328,14 @@ impl Level<'_> {
 
 /// Compile a pattern.
 pub fn compile(pattern: &str) -> Result<Regex, Error> {
-    Regex::new(&apart(pattern)).map_err(|error| Error::InvalidPattern(error.to_string().into()))
+    let invalid = |reason: String| Error::InvalidPattern(reason.into());
+    let pattern = apart(pattern);
+    // (Each call is written out, 20 levels deep: two of them take 2^20 times the memory. The package knows none.)
+    let calls = |part: &Expr| matches!(part, Expr::SubroutineCall(_) | Expr::AstNode(AstNode::SubroutineCall(_), _));
+    if Expr::parse_tree(&pattern).is_ok_and(|tree| calls(&tree.expr) || tree.expr.has_descendant(calls)) {
+        return Err(invalid("it calls one of its own groups".into()));
+    }
+    Regex::new(&pattern).map_err(|error| invalid(error.to_string()))
 }
 
 /// A pattern that means the same, with a group that matches nothing after each `+` and `}`.

@@ -353,7 +353,9 @@ fn any_pattern() {
     assert_eq!(spans(r"(?<=a|bc)\w", "abcd"), Ok(vec![[1, 2], [3, 4]]));
     let many = spans("a", &"a-".repeat(10_000)).unwrap();
     assert!(many.len() == 10_000 && many[9_999] == [19_998, 19_999]);
-    assert!(matches!(spans("(", "a"), Err(crate::Error::InvalidPattern(_))));
+    for invalid in ["(", r"(a\g<0>?\g<0>?)+", r"\g0", r"(?<b>a)\g<b>"] {
+        assert!(matches!(spans(invalid, "a"), Err(crate::Error::InvalidPattern(_))), "{invalid}");
+    }
     assert!(matches!(spans(r"(?i)(a|b|ab)*(?>c)", &"ab".repeat(100)), Err(crate::Error::SplitFailed(_))));
 }
 

@@ -103,7 +103,8 @@ impl<'a> Literal<'a> {
                     borders.insert(both, left.len());
                 }
                 let score = self.engine.score(id);
-                if best.is_none_or(|(highest, _)| score > highest) {
+                // (By their bits, as in sentencepiece: -0.0 is below 0.0, and NaN has a place.)
+                if best.is_none_or(|(highest, _)| score.total_cmp(&highest).is_gt()) {
                     best = Some((score, at));
                 }
             }
