@@ -148,7 +148,7 @@ def mistakes(text: str) -> Iterator[tuple[str, str]]:
 # --- Tests ----------------------------------------------------------------------------------------
 
 
-def tested(folder: Path, tests: list[str], seconds: float | None = None) -> str:
+def outcome_of(folder: Path, tests: list[str], seconds: float | None = None) -> str:
     """What tests say in a copy of the repository, if they end in time."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
     command += [f"tests/{test}" for test in tests]
@@ -176,14 +176,14 @@ def in_reference(file: str, chosen: slice) -> Outcomes:
         limits = []
         for some in (tests, FOLDERS):
             begun = time.monotonic()
-            if tested(folder, some) != "missed":
+            if outcome_of(folder, some) != "missed":
                 sys.exit(f"tests of {file} fail without any mistake: {' '.join(some)}")
             limits.append(TIMES * (time.monotonic() - begun))
         for what, text in list(mistakes((ROOT / "cpbpe" / file).read_text(encoding="utf-8")))[chosen]:
             (folder / "cpbpe" / file).write_text(text, encoding="utf-8")
-            outcome = tested(folder, tests, limits[0])
+            outcome = outcome_of(folder, tests, limits[0])
             if outcome == "missed":
-                outcome = tested(folder, FOLDERS, limits[1])
+                outcome = outcome_of(folder, FOLDERS, limits[1])
             found[outcome].append(f"{file}:{what}")
     return found
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support import zoo
+from tests.support import budget, zoo
 from tests.support.browser import MISSING
 
 CORE = importlib.util.find_spec("cpbpe._core") is not None
@@ -43,6 +43,11 @@ def pytest_report_header() -> str:
     usual = f"; only compared with sentencepiece without CPBPE_EXAMPLES: {', '.join(zoo.SIMILAR)}"
     usual = usual if zoo.SIMILAR else ""
     return f"cpbpe engines: {engines}; torch: {torch}; browser: {page}; clusters: {scale}{usual}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    arguments = " ".join(session.config.invocation_params.args)
+    budget.record(f"python -m pytest {arguments}", session.testsfailed)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

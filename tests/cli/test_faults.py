@@ -363,9 +363,10 @@ def stage(
 # --- Faults -----------------------------------------------------------------------------------------
 
 
-def told(what: str, stage: Stage, count: object) -> None:
-    """For whoever runs many: `pytest -s` shows how many there were."""
-    print(f"\n{what}: {count}, {stage.row.call[:90]}", flush=True)
+def told(what: str, stage: Stage, times: int, more: object = "") -> None:
+    """For whoever runs many: `pytest -s` shows how many there were, and `CPBPE_RECORD` keeps it."""
+    print(f"\n{what}: {times} {more}, {stage.row.call[:90]}", flush=True)
+    budget.TRIED[what] += times
 
 
 @rows(WRITERS)
@@ -389,7 +390,7 @@ def test_killed(stage: Stage) -> None:
         except AssertionError as error:
             raise AssertionError(fault) from error
     assert hits, stage.usual
-    told("killed", stage, f"{hits} of {tries}")
+    told("kill -9", stage, hits, f"of {tries}")
 
 
 @rows(TYPED)
@@ -423,7 +424,7 @@ def test_interrupted(stage: Stage) -> None:
             assert ("nothing was written" in done["err"]) == is_nothing or not stage.row.writes, case
         if stage.row.goes_on:
             stage.it_can_be_run_again()
-    told("interrupted", stage, f"{hits} of {tries}")
+    told("Ctrl-C, SIGTERM", stage, hits, f"of {tries}")
 
 
 WRONG_MOMENTS = {
@@ -505,7 +506,7 @@ def test_a_full_disk(stage: Stage) -> None:
         stage.nothing_is_half_written(leftovers=False)
         if stage.row.goes_on:
             stage.it_can_be_run_again()
-    told("full disk", stage, len(sizes))
+    told("a full disk", stage, len(sizes))
 
 
 @rows(TYPED)
@@ -519,7 +520,7 @@ def test_a_full_disk_under_the_output(stage: Stage) -> None:
             message = "cpbpe: the standard output: File too large; make room there, or choose another disk\n"
             assert done["code"] == stage.row.failed, (size, done)
             assert done["err"] == stage.usual["err"] + message, (size, done)
-    told("full disk under the output", stage, count)
+    told("a full disk under the output", stage, count)
 
 
 def without_numbers(message: str) -> str:
@@ -536,7 +537,7 @@ def test_nobody_reads(stage: Stage) -> None:
         assert done["code"] in (0, stage.usual["code"]), done
         assert without_numbers(done["err"]) in ("", without_numbers(stage.usual["err"])), done
         assert stage.is_whole(), done
-    told("nobody reads", stage, count)
+    told("a reader that stops", stage, count)
 
 
 @rows(TYPED)
@@ -576,4 +577,4 @@ def test_files_that_change(stage: Stage) -> None:
         assert "Traceback" not in done["err"], case
         assert done["code"] in works or done["err"].startswith("cpbpe: "), case
         codes[done["code"]] += 1
-    told("changed", stage, dict(codes))
+    told("files that change while they are read", stage, codes.total(), dict(codes))

@@ -10,13 +10,27 @@ From 1,000 on, tests also do all that they leave out of usual runs because it is
 `CPBPE_SEED` makes another run with the same number.
 """
 
+import json
 import os
+from collections import Counter
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 MUCH = int(os.environ.get("CPBPE_EXAMPLES") or 0) >= 1000
 """Whether there is time for everything, also for what is alike to what is tried every day."""
 SEED = int(os.environ.get("CPBPE_SEED") or 1)
+TRIED: Counter[str] = Counter()
+"""What was made to fail on purpose, and how often."""
+
+
+def record(command: str, failed: int) -> None:
+    """Write what was `TRIED` into the file that `CPBPE_RECORD` names, for tests.support.evidence."""
+    if name := os.environ.get("CPBPE_RECORD"):
+        about = {"command": f"CPBPE_EXAMPLES={examples(0)} {command}", "found": failed}
+        lines = [{"kind": "faults", "what": what, "times": times, **about} for what, times in TRIED.items()]
+        with Path(name).open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
 def examples(usual: int) -> int:
