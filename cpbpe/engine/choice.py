@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "CPBPE_ENGINE"
 """The environment variable that chooses an engine: "core" or "reference"."""
-MACHINE, _MACHINES = "CPBPE_MACHINE", ("plain", "avx2", "avx512")
+MACHINE, _MACHINES = "CPBPE_MACHINE", ("plain", "avx2", "neon", "avx512")
 """The variable that limits which instructions of the processor the core uses; it may use any by default."""
 _REFUSALS = (ValueError, TypeError, AttributeError, KeyError)
 """The errors that the core raises for columns that it does not accept."""
@@ -111,7 +111,7 @@ def engine_name() -> str:
         return "reference"
     most = os.environ.get(MACHINE)
     if most and most not in _MACHINES:
-        raise ValueError(f"{MACHINE} must be plain, avx2 or avx512, not {most!r}")
+        raise ValueError(f"{MACHINE} must be plain, avx2, neon or avx512, not {most!r}")
     error = _core_error()
     if error is None:
         return "core"

@@ -458,7 +458,7 @@ def test_engine_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
         cpbpe.engine_name()
     monkeypatch.delenv("CPBPE_ENGINE")
     monkeypatch.setenv("CPBPE_MACHINE", "avx")
-    with pytest.raises(ValueError, match="CPBPE_MACHINE must be plain, avx2 or avx512, not 'avx'"):
+    with pytest.raises(ValueError, match="CPBPE_MACHINE must be plain, avx2, neon or avx512, not 'avx'"):
         cpbpe.load(zoo.real_path(zoo.REAL[0]))
 
 

@@ -6,7 +6,7 @@
 //! | room      | holds                                                                                            |
 //! | --------- | ------------------------------------------------------------------------------------------------ |
 //! | `error`, `memory`, `lazy`, `watch` | what can go wrong; buffers for which there may not be enough memory; values that are made when they are first needed; progress and Ctrl-C for long work |
-//! | `machine` | inner loops that use AVX2 or AVX-512 where the processor has it                                  |
+//! | `machine` | inner loops that use AVX2, AVX-512 or NEON where the processor has it                            |
 //! | `text`    | characters, charsmaps, normalizing, compact text, finders of keys; no model                      |
 //! | `split`   | the patterns of byte-level BPE: where they split a text                                          |
 //! | `vocab`   | a model: read from a file, checked, its pieces by id and by text                                 |

@@ -1,8 +1,8 @@
 //! The steps of encoding for which some machines have instructions of their own.
 //!
 //! `Plain` works on every machine. `Vector` is for x86-64 with AVX-512 (VBMI and VBMI2), and handles the 64 bytes of a
-//! block, or of a line of the cache, at once. `Half` is for x86-64 with AVX2, and handles 32 bytes at once where that
-//! takes less time. All work on plain tables and know nothing of models.
+//! block, or of a line of the cache, at once. `Half` is for x86-64 with AVX2, which handles 32 bytes at once, and for ARM
+//! with NEON, which handles 16, where that takes less time. All work on plain tables and know nothing of models.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -41,15 +41,15 @@ pub struct CharacterTable<'a> {
 pub enum Instructions {
     /// Those that every machine of this kind has.
     Plain,
-    /// AVX2, BMI1, BMI2, POPCNT and LZCNT.
-    Avx2,
+    /// On x86-64 AVX2, BMI1, BMI2, POPCNT and LZCNT; on ARM NEON.
+    Half,
     /// AVX-512 with VBMI and VBMI2.
-    Avx512,
+    Vector,
 }
 
 impl Instructions {
     /// All of them.
-    pub const ALL: [Instructions; 3] = [Instructions::Plain, Instructions::Avx2, Instructions::Avx512];
+    pub const ALL: [Instructions; 3] = [Instructions::Plain, Instructions::Half, Instructions::Vector];
 }
 
 /// The most that a model may use if it is loaded from now on, as a number; `UNKNOWN` until somebody asks.
@@ -57,20 +57,20 @@ static MOST: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = u8::MAX;
 
 /// Choose the most that models use if they are loaded from now on; it is used as far as the machine has it. This is for
-/// tests, which compare the implementations. (Everybody else sets the variable `CPBPE_MACHINE`: plain, avx2 or avx512.
-/// `cpbpe/engine/choice.py` refuses other values.)
+/// tests, which compare the implementations. (Everybody else sets the variable `CPBPE_MACHINE`: plain, avx2, neon or
+/// avx512. `cpbpe/engine/choice.py` refuses other values.)
 pub fn use_at_most(instructions: Instructions) {
     MOST.store(instructions as u8, Ordering::Relaxed);
 }
 
 /// Whether these instructions may be used.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn may_use(instructions: Instructions) -> bool {
     if MOST.load(Ordering::Relaxed) == UNKNOWN {
         use_at_most(match std::env::var("CPBPE_MACHINE").as_deref() {
             Ok("plain") => Instructions::Plain,
-            Ok("avx2") => Instructions::Avx2,
-            _ => Instructions::Avx512,
+            Ok("avx2" | "neon") => Instructions::Half,
+            _ => Instructions::Vector,
         });
     }
     instructions as u8 <= MOST.load(Ordering::Relaxed)
@@ -82,8 +82,9 @@ fn may_use(instructions: Instructions) -> bool {
 #[derive(Clone, Copy)]
 pub struct Vector(());
 
-/// An x86-64 machine with AVX2, and with instructions that count and find bits. A `Half` is proof of that, too.
-#[cfg(target_arch = "x86_64")]
+/// An x86-64 machine with AVX2, and with instructions that count and find bits, or an ARM machine with NEON. A `Half` is
+/// proof of that, too.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[derive(Clone, Copy)]
 pub struct Half(());
 
@@ -93,7 +94,7 @@ pub struct Half(());
 pub enum Vector {}
 
 /// No other machine has these instructions, so there is no value of this type.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[derive(Clone, Copy)]
 pub enum Half {}
 
@@ -101,7 +102,7 @@ impl Vector {
     /// `None` if this machine does not have the instructions, or should not use them.
     pub fn detect() -> Option<Vector> {
         #[cfg(target_arch = "x86_64")]
-        if may_use(Instructions::Avx512)
+        if may_use(Instructions::Vector)
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi")
@@ -121,13 +122,18 @@ impl Half {
     /// `None` if this machine does not have the instructions, or should not use them.
     pub fn detect() -> Option<Half> {
         #[cfg(target_arch = "x86_64")]
-        if may_use(Instructions::Avx2)
+        if may_use(Instructions::Half)
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
             && is_x86_feature_detected!("popcnt")
             && is_x86_feature_detected!("lzcnt")
         {
+            return Some(Half(()));
+        }
+        // (All systems that Rust knows for this processor have NEON. The masks are made for little-endian ones.)
+        #[cfg(target_arch = "aarch64")]
+        if may_use(Instructions::Half) && cfg!(all(target_feature = "neon", target_endian = "little")) {
             return Some(Half(()));
         }
         None
@@ -298,96 +304,8 @@ fn collect_highest(block: &[u8; BLOCK], change: impl Fn(u64) -> u64) -> u64 {
 
 impl Machine for Plain {}
 
-#[cfg(target_arch = "x86_64")]
-pub mod half {
-    use std::arch::x86_64::*;
-
-    use super::*;
-
-    /// Both halves of a block.
-    pub type Halves = [__m256i; 2];
-
-    impl Half {
-        // (Both halves are written out, because a closure that is passed to `array::map` is not compiled for this
-        // machine.)
-
-        /// Read 64 bytes.
-        #[inline(always)]
-        pub fn load(self, bytes: &[u8; BLOCK]) -> Halves {
-            let (low, high) = bytes.split_at(BLOCK / 2);
-            // SAFETY: both can be read, and the machine has the instruction because there is a `Half`. (The same holds
-            // below.)
-            unsafe { [_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast())] }
-        }
-
-        /// The highest bits of 64 bytes.
-        #[inline(always)]
-        pub fn highest(self, [low, high]: Halves) -> u64 {
-            // SAFETY: see `load`.
-            let (low, high) = unsafe { (_mm256_movemask_epi8(low) as u32, _mm256_movemask_epi8(high) as u32) };
-            u64::from(low) | u64::from(high) << (BLOCK / 2)
-        }
-
-        /// Which of 64 bytes are above a number, all of them read as signed numbers, as bits.
-        #[inline(always)]
-        fn above(self, [low, high]: Halves, number: i8) -> u64 {
-            // SAFETY: see `load`.
-            unsafe {
-                let number = _mm256_set1_epi8(number);
-                self.highest([_mm256_cmpgt_epi8(low, number), _mm256_cmpgt_epi8(high, number)])
-            }
-        }
-
-        /// Which of 64 bytes have any of these bits, as bits.
-        #[inline(always)]
-        pub fn have(self, [low, high]: Halves, bits: u8) -> u64 {
-            // SAFETY: see `load`.
-            unsafe {
-                let (bits, zero) = (_mm256_set1_epi8(bits as i8), _mm256_setzero_si256());
-                let (low, high) = (_mm256_and_si256(low, bits), _mm256_and_si256(high, bits));
-                !self.highest([_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero)])
-            }
-        }
-
-        /// The bytes that a table has at 64 places, all of which are below 128.
-        #[inline(always)]
-        pub fn in_table(self, table: &[u8; 2 * BLOCK], [low, high]: Halves) -> Halves {
-            // SAFETY: 16 bytes at a time are read; see `load`.
-            unsafe {
-                let mut found = [_mm256_setzero_si256(); 2];
-                for (part, table) in (0u8..).zip(table.chunks_exact(16)) {
-                    // A place that is not in this part of the table gets an index whose highest bit is set, which means 0.
-                    let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
-                    let (first, top) = (_mm256_set1_epi8((part << 4) as i8), _mm256_set1_epi8(0x70));
-                    let (low, high) = (_mm256_xor_si256(low, first), _mm256_xor_si256(high, first));
-                    let (low, high) = (_mm256_adds_epu8(low, top), _mm256_adds_epu8(high, top));
-                    found[0] = _mm256_or_si256(found[0], _mm256_shuffle_epi8(table, low));
-                    found[1] = _mm256_or_si256(found[1], _mm256_shuffle_epi8(table, high));
-                }
-                found
-            }
-        }
-    }
-
-    impl Machine for Half {
-        #[inline(always)]
-        fn long(self, block: &[u8; BLOCK]) -> u64 {
-            // Read as signed numbers, bytes from 0xE0 on are those from -32 to -1, and ASCII is not negative.
-            let halves = self.load(block);
-            self.highest(halves) & self.above(halves, 0xDFu8 as i8)
-        }
-
-        #[inline(always)]
-        fn count_others(self, block: &[u8; BLOCK]) -> u32 {
-            self.highest(self.load(block)).count_ones()
-        }
-
-        #[inline(always)]
-        fn is_ascii(self, block: &[u8; BLOCK]) -> bool {
-            self.highest(self.load(block)) == 0
-        }
-    }
-}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod half;
 
 #[cfg(target_arch = "x86_64")]
 pub mod vector {
@@ -753,5 +671,5 @@ pub mod vector {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests;

@@ -55,7 +55,7 @@ fn one_way_of_cutting_follows_the_other() {
             assert_eq!(count, Ok(encoded(&engine, text).len()));
         }
     }
-    cpbpe::use_at_most(Instructions::Avx512);
+    cpbpe::use_at_most(Instructions::Vector);
 }
 
 /// What is kept aside has its limit, and then all is forgotten, perhaps while a batch of chunks is being looked up

@@ -17,9 +17,11 @@ use crate::cut::words::{is_cut, Cutter, Words, FIRST};
 use crate::cut::{by_pattern, words, WordBatch};
 use crate::encode::output::{IdSink, Output};
 use crate::error::Halt;
-use crate::machine::{Best, Machine, Plain, BLOCK};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::machine::Half;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{Half, Vector};
+use crate::machine::Vector;
+use crate::machine::{Best, Machine, Plain, BLOCK};
 use crate::memory::Grow;
 use crate::merge::{merge_chunk, merge_pattern_chunk, Choices};
 use crate::split;
@@ -174,15 +176,16 @@ impl<S: WordSource, O: Output> Encoder<'_, S, O> {
             // SAFETY: the machine has the instructions, because there is a `Vector` or a `Half`.
             #[cfg(target_arch = "x86_64")]
             Best::Vector(vector) => unsafe { self.run_vector(vector, text, pending) },
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Best::Half(half) => unsafe { self.run_half(half, text, pending) },
             _ => self.run_on(Plain, text, pending),
         }
     }
 
     /// `run` on a machine with these instructions.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon"))]
     fn run_half(&mut self, half: Half, text: &[u8], pending: &mut Pending<S::Words>) -> Result<(), Halt> {
         self.run_on(half, text, pending)
     }

@@ -124,17 +124,17 @@ impl Block for PlainBlock {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod half {
     use super::*;
-    use crate::machine::half::Halves;
+    use crate::machine::half::Parts;
     use crate::machine::Half;
 
-    /// The characters of a block, with AVX2. (Making one takes a `Half`, so the machine has it.)
+    /// The characters of a block, with AVX2 or NEON. (Making one takes a `Half`, so the machine has it.)
     pub struct HalfBlock {
         half: Half,
         /// The class of each character, followed by zeros.
-        flags: Halves,
+        flags: Parts,
         /// The characters, unless all are ASCII.
         others: Option<PlainBlock>,
     }
@@ -145,9 +145,9 @@ mod half {
         #[inline(always)]
         fn read(self, classes: &Classes, bytes: &Bytes) -> HalfBlock {
             let Some(block) = bytes.first_chunk() else { unreachable!("`bytes` is longer than a block") };
-            let halves = self.load(block);
-            if self.highest(halves) == 0 {
-                return HalfBlock { half: self, flags: self.in_table(&classes.ascii, halves), others: None };
+            let parts = self.load(block);
+            if self.highest(parts) == 0 {
+                return HalfBlock { half: self, flags: self.in_table(&classes.ascii, parts), others: None };
             }
             let others = Plain.others(classes, bytes);
             HalfBlock { half: self, flags: self.load(&others.flags), others: Some(others) }

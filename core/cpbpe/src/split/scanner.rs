@@ -1,9 +1,11 @@
 //! The chunks of a text, block by block.
 
 use crate::error::Error;
-use crate::machine::{Best, Plain, BLOCK, MORE};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::machine::Half;
 #[cfg(target_arch = "x86_64")]
-use crate::machine::{Half, Vector};
+use crate::machine::Vector;
+use crate::machine::{Best, Plain, BLOCK, MORE};
 use crate::split::block::{Block, Bytes, Classes, Read, BLANK, LETTER, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 use crate::split::rules::{
     chunk_end, contraction, Cl100k, Contractions, Gpt2, Llama3, Nanochat, O200k, Qwen2, Qwen35, Rules, Tekken, Words,
@@ -51,7 +53,7 @@ impl Scanner {
             // SAFETY: the machine has the instructions, because there is a `Vector` or a `Half`.
             #[cfg(target_arch = "x86_64")]
             Best::Vector(vector) => unsafe { scan_vector::<R>(vector, &self.classes, text, begin, ends) },
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Best::Half(half) => unsafe { scan_half::<R>(half, &self.classes, text, begin, ends) },
             _ => scan::<R>(Plain, &self.classes, text, begin, ends),
         }
@@ -59,8 +61,9 @@ impl Scanner {
 }
 
 /// `scan` on a machine with these instructions.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt"))]
+#[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon"))]
 fn scan_half<R: Rules>(half: Half, classes: &Classes, text: &[u8], begin: usize, ends: &mut Ends) -> usize {
     scan::<R>(half, classes, text, begin, ends)
 }

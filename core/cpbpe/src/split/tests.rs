@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use fancy_regex::Regex;
 
+#[cfg(target_arch = "x86_64")]
+use crate::machine::Vector;
 use crate::machine::BLOCK;
-#[cfg(target_arch = "x86_64")]
-use crate::machine::{Half, Plain, Vector, MORE};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::machine::{Half, Plain, MORE};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::split::block::{Block, Read};
 use crate::split::block::{Classes, BLANK, CASELESS, LOWER, MARK, NEWLINE, NUMBER, SPECIAL, UPPER};
 use crate::split::rules::*;
@@ -269,18 +271,19 @@ fn contractions_of_all_characters() {
 }
 
 /// All machines read the same from all characters, at all places.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
 fn machines_read_the_same() {
     if let Some(half) = Half::detect() {
         reads_the_same(half);
     }
+    #[cfg(target_arch = "x86_64")]
     if let Some(vector) = Vector::detect() {
         reads_the_same(vector);
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn reads_the_same(machine: impl Read) {
     let classes = Classes::new().unwrap();
     let all: Vec<char> = ('\0'..=char::MAX)
