@@ -1,4 +1,4 @@
-"""Byte-level models on every kind of text, beside tiktoken and gigatoken.
+"""Byte-level models on every kind of text, beside tiktoken, gigatoken, and others that are installed.
 
     python -m benchmarks.byte_level --out byte-level.json
     python -m benchmarks.byte_level --table byte-level.json --readme docs/performance.md
@@ -9,7 +9,8 @@ libraries take turns. In the cases "first" each round has a tokenizer that has s
 not timed.
 
 The rank files are those that the tests download. Every library gets the same documents of a kind, the first
-`--bytes` of them.
+`--bytes` of them. What reads no rank files gets a tokenizer.json that cpbpe makes of it, without special
+tokens. (Not here: wordchipper, which downloads its vocabularies, and quicktok, which reads its own only.)
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from benchmarks.cases import THREADS, Call, as_list, as_lists
 from benchmarks.clock import timed_each
@@ -32,6 +36,7 @@ from benchmarks.corpora import CORPORA, DATA, corpus_path, read_documents
 from benchmarks.kinds import KINDS
 from benchmarks.run import commit, machine, versions
 from benchmarks.table import grid, number
+from cpbpe.text.split_patterns import PATTERNS
 
 BEGIN, END = "<!-- byte-level:begin -->", "<!-- byte-level:end -->"
 BYTES = 8_000_000
@@ -45,14 +50,18 @@ class Vocabulary:
     file: str  # in tests/support/wheels.py
     pattern: str
     gigatoken: str
+    splintr: str
+    """Its constant."""
+    in_json: str = ""
+    """The pattern as people's tokenizer.json files have it, if they have another one with the same chunks."""
 
 
 VOCABULARIES = {
-    "cl100k": Vocabulary("cl100k", "cl100k", "cl100k"),
-    "o200k": Vocabulary("o200k", "o200k", "o200k"),
-    "llama3": Vocabulary("llama3", "llama3", "cl100k"),
-    "p50k": Vocabulary("p50k", "gpt2", "gpt2"),
-    "qwen2": Vocabulary("qwen2", "qwen2", "qwen2"),
+    "cl100k": Vocabulary("cl100k", "cl100k", "cl100k", "CL100K_BASE_PATTERN", "llama3"),
+    "o200k": Vocabulary("o200k", "o200k", "o200k", "O200K_BASE_PATTERN"),
+    "llama3": Vocabulary("llama3", "llama3", "cl100k", "LLAMA3_PATTERN"),
+    "p50k": Vocabulary("p50k", "gpt2", "gpt2", "GPT2_PATTERN"),
+    "qwen2": Vocabulary("qwen2", "qwen2", "qwen2", "QWEN2_PATTERN"),
 }
 
 
@@ -63,7 +72,19 @@ class Loaded:
         wheels = import_module("tests.support.wheels")
         self.vocabulary = vocabulary
         self.path: Path = wheels.file(vocabulary.file, folder)
-        self.pattern = import_module("cpbpe").load(self.path).spec.splitter.pattern
+        tok = import_module("cpbpe").load(self.path)
+        self.pattern = tok.spec.splitter.pattern
+        # A tokenizer.json of the same ranks. (Some libraries refuse the gaps between ids of special tokens.)
+        self.json = folder / f"{vocabulary.file}.json"
+        tok.save(self.json)
+        content = json.loads(self.json.read_text(encoding="utf-8"))
+        special = {token["content"] for token in content["added_tokens"]}
+        vocab = content["model"]["vocab"]
+        content["model"]["vocab"] = {piece: id for piece, id in vocab.items() if piece not in special}
+        if vocabulary.in_json:
+            pattern = PATTERNS[vocabulary.in_json]
+            content["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {"Regex": pattern}
+        self.json.write_text(json.dumps({**content, "added_tokens": []}), encoding="utf-8")
 
     def cpbpe(self) -> Any:
         """From the rank file."""
@@ -80,6 +101,43 @@ class Loaded:
         make = import_module("tiktoken").Encoding
         return make("this", pat_str=self.pattern, mergeable_ranks=ranks, special_tokens={})
 
+    def snaptokens(self) -> Any:
+        """From tokenizer.json."""
+        return import_module("snaptokens").Tokenizer.from_file(str(self.json))
+
+    def tokie(self) -> Any:
+        """From tokenizer.json."""
+        return import_module("tokie").Tokenizer.from_json(str(self.json))
+
+    def splintr(self) -> Any:
+        """From the rank file and its own constant for the pattern."""
+        splintr = import_module("splintr")
+        return splintr.Tokenizer(str(self.path), getattr(splintr, self.vocabulary.splintr), {})
+
+    def morpheme(self) -> Any:
+        """From tokenizer.json."""
+        return import_module("morpheme").Tokenizer.from_file(str(self.json))
+
+
+def numbers(data: bytes) -> Any:
+    """Ids that a library gives as bytes."""
+    return np.frombuffer(data, "<u4")
+
+
+def rows(ids: bytes, offsets: bytes) -> Any:
+    """The same for a batch."""
+    return numbers(ids), np.frombuffer(offsets, "<u8")
+
+
+def rows_of_lengths(ids: Any, lengths: Any) -> Any:
+    """The same for a library that gives the lengths of the rows."""
+    return ids, np.concatenate([[0], np.cumsum(lengths)])
+
+
+def lists(encodings: Any) -> list[list[int]]:
+    """The ids of a batch of objects."""
+    return [encoding.ids for encoding in encodings]
+
 
 Make = Callable[[Any], Call]
 CALLS: dict[str, dict[str, Make]] = {
@@ -87,28 +145,44 @@ CALLS: dict[str, dict[str, Make]] = {
         "cpbpe": lambda tok: tok.encode_array,
         "gigatoken": lambda tok: tok.encode,
         "tiktoken": lambda tok: partial(tok.encode_to_numpy, disallowed_special=()),
+        "snaptokens": lambda tok: lambda text: numbers(tok.encode_batch_flat([text])[0]),
+        "tokie": lambda tok: lambda text: tok.encode_batch_flat([text])[0],
+        "splintr": lambda tok: lambda text: numbers(tok.encode_flat(text)),
     },
     "list": {
         "cpbpe": lambda tok: tok.encode,
         "gigatoken": lambda tok: lambda text: tok.encode(text).tolist(),
         "tiktoken": lambda tok: tok.encode_ordinary,
+        "snaptokens": lambda tok: lambda text: tok.encode(text).ids,
+        "tokie": lambda tok: lambda text: tok.encode(text).ids,
+        "splintr": lambda tok: tok.encode_ordinary,
+        "morpheme": lambda tok: lambda text: tok.encode(text).ids,
     },
     "arrays_2": {
         "cpbpe": lambda tok: partial(tok.encode_arrays, threads=THREADS),
         "gigatoken": lambda tok: partial(tok.encode_batch, parallel=True),
+        "snaptokens": lambda tok: lambda texts: rows(*tok.encode_batch_flat(texts)),
+        "tokie": lambda tok: lambda texts: rows_of_lengths(*tok.encode_batch_flat(texts)),
+        "splintr": lambda tok: lambda texts: rows(*tok.encode_batch_flat(texts)),
     },
     "lists_2": {
         "cpbpe": lambda tok: partial(tok.encode_batch, threads=THREADS),
         "gigatoken": lambda tok: partial(tok.encode_batch_list, parallel=True),
         "tiktoken": lambda tok: partial(tok.encode_ordinary_batch, num_threads=THREADS),
+        "snaptokens": lambda tok: lambda texts: lists(tok.encode_batch(texts)),
+        "tokie": lambda tok: lambda texts: lists(tok.encode_batch(texts)),
+        "splintr": lambda tok: tok.encode_batch,
+        "morpheme": lambda tok: lambda texts: lists(tok.encode_batch(texts)),
     },
 }
 """The calls, in the fastest form that each library's documentation gives."""
 CALLS |= {
-    "first_array": {name: CALLS["array"][name] for name in ("cpbpe", "gigatoken")},
+    "first_array": {name: CALLS["array"][name] for name in ("cpbpe", "gigatoken", "snaptokens")},
     "first_list": CALLS["list"],
 }
 BATCHES = ("arrays_2", "lists_2")
+OTHERS = ("snaptokens", "tokie", "splintr", "morpheme")
+"""Libraries that are timed if they are there. They have a table of their own."""
 COLUMNS = [
     ("array", "cpbpe", "arrays, MB/s"),
     ("array", "gigatoken", "arrays, × gigatoken"),
@@ -165,6 +239,8 @@ def made(loaded: Loaded) -> dict[str, Any]:
     """
     toks = {}
     for library in CALLS["list"]:
+        if library in OTHERS and find_spec(library) is None:
+            continue
         try:
             toks[library] = getattr(loaded, library)()
         except (KeyboardInterrupt, SystemExit):
@@ -215,17 +291,44 @@ def table(outcome: Report) -> list[str]:
     for vocabulary in dict.fromkeys(result["vocabulary"] for result in results):
         found = {(result["corpus"], result["case"]): result["libraries"] for result in results
                  if result["vocabulary"] == vocabulary}  # fmt: skip
-        rows = []
+        cells_of_all = []
         for corpus in dict.fromkeys(corpus for corpus, _ in found):
             cells = []
             for case, name, _ in COLUMNS:
                 report = found.get((corpus, case), {}).get(name)
                 value = report and report["median" if name == "cpbpe" else "cpbpe_is_times_as_fast"]
                 cells.append(number(value) + "*" * (report["differ"] > 0) if report and value else "–")
-            rows.append([corpus, *cells])
-        rows.append(summary(results, vocabulary))
-        lines += ["", *grid([vocabulary, *(title for *_, title in COLUMNS)], rows)]
-    return lines
+            cells_of_all.append([corpus, *cells])
+        cells_of_all.append(summary(results, vocabulary))
+        lines += ["", *grid([vocabulary, *(title for *_, title in COLUMNS)], cells_of_all)]
+    return [*lines, *others(outcome)]
+
+
+def others(outcome: Report) -> list[str]:
+    """How many times as fast cpbpe is as each of the others: the median, and the least and the most."""
+    cases = [case for case in CALLS if any(result["case"] == case for result in outcome["results"])]
+    found = []
+    for name in OTHERS:
+        reports = {
+            case: [
+                result["libraries"][name]
+                for result in outcome["results"]
+                if result["case"] == case and name in result["libraries"]
+            ]
+            for case in cases
+        }
+        if not any(reports.values()):
+            continue
+        cells = [f"{name} {outcome['facts']['versions'][name]}"]
+        for case in cases:
+            ratios = [report["cpbpe_is_times_as_fast"] for report in reports[case]]
+            ends = (median(ratios), min(ratios), max(ratios)) if ratios else ()
+            cells.append("{} ({} to {})".format(*map(number, ends)) if ends else "–")
+        every = [report for some in reports.values() for report in some]
+        wrong = sum(report["differ"] > 0 for report in every)
+        found.append([*cells, f"{wrong} of {len(every)}"])
+    head = ["cpbpe is × as fast as", *cases, "runs with wrong ids"]
+    return ["", *grid(head, found)] if found else []
 
 
 def put(path: Path, lines: list[str]) -> None:
@@ -260,7 +363,8 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ["RAYON_NUM_THREADS"] = str(THREADS)  # gigatoken reads this
     facts = {"machine": machine(), "commit": commit(), "rounds": options.rounds, "bytes": options.bytes}
     outcome: Report = {"facts": facts, "results": []}
-    facts["versions"] = versions(["cpbpe", "tiktoken", "gigatoken"])
+    facts["versions"] = versions(["cpbpe", "tiktoken", "gigatoken", *OTHERS])
+    facts["versions"]["splintr"] = versions(["splintr-rs"])["splintr-rs"]
     wanted = options.corpus or [*CORPORA, *KINDS]
     corpora = [name for name in wanted if corpus_path(options.data, name).exists()]
     with tempfile.TemporaryDirectory() as folder:
