@@ -11,7 +11,6 @@ r"""Turning files of text, of any size, into lines of ids, of pieces or of JSON,
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +26,7 @@ from cpbpe.engine.lines import LineWriter, Others, first_not_utf8, make_line_wri
 from cpbpe.errors import CorpusError
 from cpbpe.lazy import kept
 from cpbpe.spelling import advised, given
+from cpbpe.tokenizer.options import new_seed
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder
 from cpbpe.tokenizer.tokenizer import Tokenizer
@@ -122,7 +122,7 @@ class DocumentEncoder:
         self._sampled = bool(options.get("alpha"))
         seed = options.pop("seed", None)
         if self._sampled and seed is None:
-            seed = secrets.randbits(64)
+            seed = new_seed()
         self._seed: int | None = seed
         self._options = options
         self._takes_lines = not offsets and {**tokenizer.bound_options, **options}.keys() <= {"reverse"}

@@ -8,6 +8,7 @@ up the default of each in every call, which took a third of the time of a short 
 # (The annotations of these classes are compiled if they are not evaluated, and the first compilation takes a
 # tenth of the time of loading a model.)
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from types import FunctionType
@@ -231,6 +232,8 @@ def _nothing() -> None:
 def check_names(options: Mapping[str, object], method: str, table: Mapping[str, Option]) -> None:
     """Refuse unknown options, as Python does with parameters, and those that this call does not take."""
     refused = REFUSED.get(method, {})
+    if not refused and options.keys() <= table.keys():
+        return
     for name in options:
         if name not in table:
             there = [option for option in table if option not in refused]
@@ -274,24 +277,51 @@ def _checked(name: str, value: Any, choices: tuple[bool | str | None, ...]) -> A
     )
 
 
-def checked_sampling(alpha: SupportsFloat, seed: SupportsIndex | None) -> tuple[float, int]:
-    """The probability and the seed. Without a seed, every call gets a new one."""
-    if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
-        raise TypeError(f"alpha must be a number from 0 to 1, not {alpha!r}")
-    chance = alpha if type(alpha) is float else -1.0
-    if chance is not alpha:
-        with suppress(
-            ArithmeticError, TypeError, ValueError
-        ):  # too large a number, an array, a signaling NaN
-            chance = float(alpha)
+_numbers: Callable[[int], int] | None = None
+"""What makes seeds; nothing before the first one, and in a new process."""
+
+
+def new_seed() -> int:
+    """A seed of 64 bits that nobody can foresee. (Asking the system takes as long as a short text does.)"""
+    global _numbers
+    if _numbers is None:
+        with importing:
+            import random
+        _numbers = random.Random().getrandbits
+    return _numbers(64)
+
+
+def _begin_anew() -> None:
+    """Forget what makes seeds: a process that was forked would make the same ones."""
+    global _numbers
+    _numbers = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+def checked_alpha(alpha: SupportsFloat) -> float:
+    """The probability that a merge is skipped."""
+    chance = alpha if type(alpha) is float else _chance(alpha)
     if not 0 <= chance <= 1:
         shown = repr(alpha)
         shown = shown if len(shown) <= 40 else f"{shown[:40]}..."
         raise ValueError(f"alpha is the chance that a merge is skipped; it must be from 0 to 1, not {shown}")
-    if seed is None:
-        with importing:
-            import secrets
-        return chance, secrets.randbits(64)
-    if not hasattr(seed, "__index__"):
+    return chance
+
+
+def checked_seed(seed: SupportsIndex) -> int:
+    """A seed of 64 bits."""
+    if type(seed) is not int and not hasattr(seed, "__index__"):
         raise TypeError(f"seed must be an integer or None, not {type(seed).__name__}")
-    return chance, seed.__index__() % (1 << 64)
+    return seed.__index__() % (1 << 64)
+
+
+def _chance(alpha: SupportsFloat) -> float:
+    """Any number as a float; -1 if it is none."""
+    if isinstance(alpha, (str, bytes)) or not hasattr(alpha, "__float__"):
+        raise TypeError(f"alpha must be a number from 0 to 1, not {alpha!r}")
+    with suppress(ArithmeticError, TypeError, ValueError):  # too large a number, an array, a signaling NaN
+        return float(alpha)
+    return -1.0

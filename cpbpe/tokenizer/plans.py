@@ -13,12 +13,14 @@ from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.options import (
     DECODE,
     ENCODE,
-    ENCODE_DEFAULTS,
+    REFUSED,
     DecodeOptions,
     EncodeOptions,
     check_names,
+    checked_alpha,
     checked_options,
-    checked_sampling,
+    checked_seed,
+    new_seed,
 )
 from cpbpe.tokenizer.ragged import Ragged
 from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
@@ -26,7 +28,7 @@ from cpbpe.tokenizer.special_text import SpecialDecoder, SpecialEncoder
 if TYPE_CHECKING:
     from cpbpe.engine.protocol import Engine, Places
 
-_IMMUTABLE = {bool, type(None), str, tuple, frozenset}
+_IMMUTABLE = {bool, float, type(None), str, tuple, frozenset}
 """Values of these types cannot change, so a plan for them can be cached."""
 
 
@@ -59,16 +61,25 @@ class EncodePlan:
         first, last = (around[0] if around else None for around in (front, back))
         self.ends: Ends | None = (first, last, reverse) if self.around or reverse else None
         """What engines put around ids."""
-        self.dropout: Dropout | None = None
-        """How merges are skipped at random."""
+        self.alpha: float | None = None
+        """The probability that a merge is skipped; None if none is."""
+        self.seed: int | None = None
+        """The seed for that; None if each call gets a new one."""
         self.speller: Engine | None = None
         """The engine, if its own `encode_pieces` gives all pieces of the plan; otherwise None. It cannot give
         those of added tokens, neither found in the text nor put around it."""
 
+    @property
+    def dropout(self) -> Dropout | None:
+        """How merges are skipped at random. Without a seed of its own, it has a new one each time."""
+        if self.alpha is None:
+            return None
+        return self.alpha, new_seed() if self.seed is None else self.seed
+
     def changed(self, **changes: Any) -> EncodePlan:
-        """The same plan with another `encoder`, or with `dropout`."""
+        """The same plan with another `encoder`, `alpha` or `seed`."""
         plan = object.__new__(EncodePlan)
-        plan.__dict__.update(self.__dict__, **changes)
+        plan.__dict__ = {**self.__dict__, **changes}
         return plan
 
     def later(self, engine: Engine) -> Engine:
@@ -132,6 +143,10 @@ class Plans:
             options = cast(EncodeOptions, {**self._bound_encode, **options})
         if not options:
             return self._plain
+        return self._seeded(options, method) if "seed" in options else self._kept(options, method)
+
+    def _kept(self, options: EncodeOptions, method: str) -> EncodePlan:
+        """The plan for options without a seed."""
         # The same method may have been called with the same options before. Equal values mean the same, so
         # their types are not checked here, which would take as long as encoding a short text twice. (The key
         # has all names and then all values, because making pairs of them takes twice as long.)
@@ -142,12 +157,7 @@ class Plans:
         return plan or self._new(options, method)
 
     def _new(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options that `encode` did not find in the cache as they are.
-
-        Those with alpha or seed never are, because these change from call to call.
-        """
-        if "alpha" in options or "seed" in options:
-            return self._sampling(options, method)
+        """The plan for options that `_kept` did not find in the cache as they are."""
         # A set may change later, so the key contains a copy of it.
         values = [frozenset(value) if type(value) is set else value for value in options.values()]
         key = (method, *options, *values)
@@ -161,15 +171,17 @@ class Plans:
                 self._encoders.keep(key, plan)
         return plan
 
-    def _sampling(self, options: EncodeOptions, method: str) -> EncodePlan:
-        """The plan for options with alpha or seed. The plan for the other options can come from the cache."""
-        check_names(options, method, ENCODE)
-        others: dict[str, Any] = {**options}
-        alpha = others.pop("alpha", ENCODE_DEFAULTS["alpha"])
-        seed = others.pop("seed", ENCODE_DEFAULTS["seed"])
-        plan = self._new(cast(EncodeOptions, others), method) if others else self._plain
-        chance, number = checked_sampling(alpha, seed)
-        return plan.changed(dropout=(chance, number)) if chance else plan
+    def _seeded(self, options: EncodeOptions, method: str) -> EncodePlan:
+        """The plan for options with a seed, which changes from call to call, so it is not in the cache."""
+        if method in REFUSED:
+            check_names(options, method, ENCODE)
+        others = options.copy()
+        seed = others.pop("seed")
+        plan = self._kept(others, method) if others else self._plain
+        if seed is None:
+            return plan
+        number = checked_seed(seed)
+        return plan if plan.alpha is None else plan.changed(seed=number)
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Check options that are to be bound, as every call would check them."""
@@ -186,6 +198,7 @@ class Plans:
         plan = EncodePlan(
             engine, front, back, values["reverse"], prefix_space, values["prefix_after_special"]
         )
+        plan.alpha = checked_alpha(values["alpha"]) or None
         finder = facts.special.finder(values["allowed_special"], values["disallowed_special"])
         if finder is None:
             pieces = max([*front, *back], default=0) < facts.engine.size

@@ -274,12 +274,19 @@ def test_samples_hold_together(engine: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_forked_processes_sample_differently(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["sp", "tok"])
+def test_forked_processes_sample_differently(which: str, tmp_path: Path) -> None:
     code = """if True:
         import os, sys
+        import cpbpe
         from cpbpe.compat import sentencepiece as spm
-        sp = spm.SentencePieceProcessor("m.model")
-        sample = lambda: sp.encode("some rather long text " * 5, enable_sampling=True, alpha=0.5)
+        sp, tok = spm.SentencePieceProcessor("m.model"), cpbpe.load("m.model")
+        text = "some rather long text " * 5
+        samples = {
+            "sp": lambda: sp.encode(text, enable_sampling=True, alpha=0.5),
+            "tok": lambda: tok.encode(text, alpha=0.5),
+        }
+        sample = samples[sys.argv[1]]
         sample()
         read, write = os.pipe()
         if os.fork() == 0:
@@ -288,7 +295,7 @@ def test_forked_processes_sample_differently(tmp_path: Path) -> None:
         os.wait()
         print(os.read(read, 65536).decode() == repr(sample()))
     """
-    assert processes.output("-c", code, cwd=tmp_path).strip() == "False"
+    assert processes.output("-c", code, which, cwd=tmp_path).strip() == "False"
 
 
 # --- Random texts ----------------------------------------------------------------------------------

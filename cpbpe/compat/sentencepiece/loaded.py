@@ -7,10 +7,10 @@ model lacks, IndexError for an id outside the vocabulary.
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, NoReturn
@@ -36,25 +36,18 @@ from cpbpe.errors import ModelError
 from cpbpe.lazy import importing, kept
 from cpbpe.model.formats import sentencepiece as model_file
 from cpbpe.model.spec import PieceType
+from cpbpe.tokenizer.options import new_seed
 
 MAX_NBEST_SIZE = 512
 
-_random = random.Random()
-"""The source of seeds for samples. A forked process gets a new one, unless `set_seed` was called."""
+_seeds = new_seed
+"""Where samples have their seeds from. A forked process gets others, unless `set_seed` was called."""
 
 
 def set_seed(seed: int) -> None:
     """Make sampling reproducible from now on."""
-    global _random
-    _random = random.Random(seed)
-
-
-def _begin_anew(unseeded: random.Random = _random) -> None:
-    unseeded.seed()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    global _seeds
+    _seeds = partial(random.Random(seed).getrandbits, 64)
 
 
 class Options(NamedTuple):
@@ -234,7 +227,7 @@ class Loaded(Normalizing):
             raise RuntimeError(f"alpha must be a number from 0 to 1, not {alpha}")
         if nbest_size > MAX_NBEST_SIZE:
             raise RuntimeError(f"nbest_size must be at most {MAX_NBEST_SIZE}, not {nbest_size}")
-        return (min(alpha, 1.0), _random.getrandbits(64)) if alpha else None
+        return (min(alpha, 1.0), _seeds()) if alpha else None
 
     def _tokens(self, text: str | bytes, dropout: Dropout | None) -> Aligned:
         """Ids, pieces and spans, in bytes."""
