@@ -39,6 +39,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import chain, pairwise
+from operator import eq
 from typing import TYPE_CHECKING
 
 from cpbpe.lazy import importing
@@ -464,18 +465,13 @@ def ranks_of(pieces: Iterable[str], pairs: Mapping[Pair, float]) -> dict[str, fl
     {'ab': 0, 'abc': 2, 'cd': 3}
     """
     # 1. If all pairs with the same joined text are next to each other in the list, merging by text, with the
-    #    rank of the first of them, takes the same steps, provided that all the pairs it merges are listed.
-    ranks: dict[str, float] = {}
-    before = None
-    for x, y in sorted(pairs, key=pairs.__getitem__) if len(pairs) >= _MANY else ():
-        text = x + y
-        if text != before and text in ranks:
-            break
-        ranks.setdefault(text, pairs[x, y])
-        before = text
-    else:
-        made = pairs_by_text(ranks)
-        if ranks and pairs.keys() >= {*made.values()}:
-            return {piece: pairs[made[piece]] for piece in pieces if piece in made}
+    #    rank of the first of them, takes the same steps, provided that what it merges is this first pair.
+    listed = sorted(pairs, key=pairs.__getitem__, reverse=True) if len(pairs) >= _MANY else []
+    texts = [x + y for x, y in listed]
+    ranks = dict(zip(texts, map(pairs.__getitem__, listed), strict=True))
+    if ranks and len(ranks) == len(texts) - sum(map(eq, texts, texts[1:])):
+        made, first = pairs_by_text(ranks), dict(zip(texts, listed, strict=True))
+        if all(map(eq, made.values(), map(first.get, made))):
+            return {piece: ranks[piece] for piece in pieces if piece in made}
     # 2. Otherwise the pairs themselves decide.
     return {piece: pairs[pair] for piece, pair in pairs_that_make(pieces, by_pair(pairs)).items()}

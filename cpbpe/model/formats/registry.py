@@ -10,6 +10,7 @@ functions say what data is *meant* to be; it may still be broken.
 
 import binascii
 import codecs
+import gc
 import math
 import os
 import re
@@ -128,7 +129,14 @@ class Format(NamedTuple):
         if self is MODEL:
             return ReadModel(module.read(data))
         more = {"hints": hints} if self.takes_hints else {}
-        read: ReadModel = module.read(data, allow_differences=allow_differences, **more)
+        # The garbage collector would search the hundred thousands of objects that are made again and again.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            read: ReadModel = module.read(data, allow_differences=allow_differences, **more)
+        finally:
+            if collects:
+                gc.enable()
         return read
 
     def write(self, spec: "ModelSpec", *, allow_differences: bool = False) -> "Written":

@@ -33,7 +33,7 @@ from cpbpe.model.formats.values import TO_READ, Difference, ReadModel, refuse
 from cpbpe.model.pair_ranks import Pair, by_pair, by_text, merged, shortest_first
 from cpbpe.model.spec import PLAIN, Carried, ModelSpec, NormalizerSpec, Pieces, PieceType, SplitSpec
 from cpbpe.text.unicode_forms import FORMS
-from cpbpe.text.utf8 import from_letters, is_spelled, to_letters, valid_text
+from cpbpe.text.utf8 import all_from_letters, from_letters, is_spelled, to_letters, valid_text
 
 _PLACES = (
     ("normalizer", "normalizers"),
@@ -199,7 +199,14 @@ class _Tokens:
 
     def pieces(self) -> Pieces:
         """Return the pieces, with scores that merge as the pairs do."""
-        rows = [(self.texts[id], *self._row(self.texts[id])) for id in range(self.size)]
+        tokens = [self.texts[id] for id in range(self.size)]
+        # Nearly all are ordinary pieces, which are read together.
+        usual = [token for token in tokens if token not in self.special]
+        read = dict(zip(usual, all_from_letters(usual), strict=True)) if is_spelled("".join(usual)) else {}
+        rows = [
+            (token, read[token], PieceType.NORMAL) if token in read else (token, *self._row(token))
+            for token in tokens
+        ]
         ordinary = {token: id for id, (token, _, type) in enumerate(rows) if type == PieceType.NORMAL}
         scores, unlike = scores_of(ordinary, self.pairs)
         self._compare(ordinary, scores, unlike)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+from operator import add
 from typing import Any
 
 from cpbpe.model import validity
@@ -268,6 +271,10 @@ class _Vocabulary:
 
 
 def _checked_vocab(vocab: Json) -> dict[str, int]:
+    """Raise a ModelError if a token or an id is not as it must be. (One by one only then.)"""
+    found = vocab.values()
+    if "" not in vocab and {*map(type, found)} == {int} and min(found) >= 0 and len({*found}) == len(vocab):
+        return vocab
     ids: dict[int, str] = {}
     for token, id in vocab.items():
         typed(id, int, f"the id of {shown(token)} in model.vocab")
@@ -287,7 +294,24 @@ def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> d
 
     `splits`: whether texts are cut before spaces, so that a pair with a space on the right never merges.
     """
-    ranks: dict[Pair, float] = {}
+    kinds = {*map(type, merges)}
+    pairs = [merge.split(" ") for merge in merges] if kinds == {str} else merges if kinds == {list} else []
+    if pairs and {*map(len, pairs)} == {2}:
+        left, right = zip(*pairs, strict=True)
+        if {*map(type, chain(left, right))} == {str}:
+            tokens = chain(left, right, map(add, left, right))
+            if all(map(vocab.__contains__, tokens)):
+                listed: Iterator[Pair] = zip(left, right, strict=True)
+                ranks: dict[Pair, float] = dict(zip(listed, range(len(pairs)), strict=True))
+                if splits:
+                    ranks = {pair: rank for pair, rank in ranks.items() if pair[1][0] != SPACE}
+                return ranks
+    _refuse_merge(merges, vocab)
+    return {}
+
+
+def _refuse_merge(merges: list[Any], vocab: dict[str, int]) -> None:
+    """Raise a ModelError that says which merge is wrong, if there are any."""
     for place, merge in enumerate(merges):
         if type(merge) is not type(merges[0]):
             wrong(
@@ -301,9 +325,6 @@ def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> d
         for token in (left, right, left + right):
             if token not in vocab:
                 wrong(f"model.merges[{place}] is {shown(merge)}, and {shown(token)} is no token")
-        if not (splits and right[0] == SPACE):
-            ranks[left, right] = place
-    return ranks
 
 
 def _refuse_others(model: Json) -> None:
