@@ -269,4 +269,19 @@ mod tests {
         }
         assert!((0..10_000).all(|i| Chances::new(Dropout { alpha: 1e-300, seed: i }).keep([0, 1, 2])));
     }
+
+    /// The numbers are those of the reference (`chance` in cpbpe/reference/merging.py, times 2^53).
+    #[test]
+    fn chances_are_those_of_the_reference() {
+        for (seed, places, number) in [
+            (7, [0, 1, 2], 7_876_875_578_975_157u64),
+            (7, [3, 4, 9], 417_264_742_343_141u64),
+            (u64::MAX, [1000, 1001, 1005], 1_014_325_232_593_358u64),
+        ] {
+            for (more, is_kept) in [(0, true), (1, false)] {
+                let alpha = (number + more) as f64 / (1u64 << 53) as f64;
+                assert_eq!(Chances::new(Dropout { alpha, seed }).keep(places), is_kept, "{seed} {places:?}");
+            }
+        }
+    }
 }
