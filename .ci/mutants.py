@@ -2,7 +2,7 @@
 """Makes a small mistake in the code, and looks whether a test notices; again and again.
 
     .ci/mutants.py                                 # every mistake that it knows: a day
-    .ci/mutants.py --part 3/20                     # every 20th of them, from the third one on
+    .ci/mutants.py --part 3/20                     # every 20th of them, from the fourth on
     .ci/mutants.py cut reference/merging.py        # in these rooms of the core, or files of the reference
     .ci/mutants.py --record FILE --part 3/20       # also writes records for tests.support.evidence
 
@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ROOT / "core" / "cpbpe" / "src"
 CORE = ("cut", "merge", "cache", "decode", "train")
 """Rooms of the core in which a mistake gives wrong ids, wrong text or a wrong model."""
 TESTS = {
@@ -197,7 +196,12 @@ def in_core(room: str, part: str) -> Outcomes:
     files = "cpbpe/src/decode.rs" if room == "decode" else f"cpbpe/src/{room}/**/*.rs"
     with tempfile.TemporaryDirectory() as name:
         command = ["cargo", "mutants", "--package", "cpbpe", "--file", files, "--output", name]
-        command += ["--no-shuffle", "--minimum-test-timeout", "60", *(["--shard", part] if part else [])]
+        command += [
+            "--no-shuffle",
+            "--minimum-test-timeout",
+            "60",
+            *(["--shard", part, "--sharding", "round-robin"] if part else []),
+        ]
         run = subprocess.run(
             [*command, "--", "--tests"],
             cwd=ROOT / "core",

@@ -36,6 +36,7 @@ from benchmarks.corpora import CORPORA, DATA, corpus_path, read_documents
 from benchmarks.kinds import KINDS
 from benchmarks.run import commit, machine, versions
 from benchmarks.table import grid, number
+from cpbpe.lazy import kept
 from cpbpe.text.split_patterns import PATTERNS
 
 BEGIN, END = "<!-- byte-level:begin -->", "<!-- byte-level:end -->"
@@ -72,19 +73,23 @@ class Loaded:
         wheels = import_module("tests.support.wheels")
         self.vocabulary = vocabulary
         self.path: Path = wheels.file(vocabulary.file, folder)
-        tok = import_module("cpbpe").load(self.path)
-        self.pattern = tok.spec.splitter.pattern
-        # A tokenizer.json of the same ranks. (Some libraries refuse the gaps between ids of special tokens.)
-        self.json = folder / f"{vocabulary.file}.json"
-        tok.save(self.json)
-        content = json.loads(self.json.read_text(encoding="utf-8"))
+        self.folder = folder
+        self.pattern = import_module("cpbpe").load(self.path).spec.splitter.pattern
+
+    @kept
+    def json(self) -> Path:
+        """A tokenizer.json of these ranks. (Some libraries refuse the gaps between ids of special tokens.)"""
+        path = self.folder / f"{self.vocabulary.file}.json"
+        self.cpbpe().save(path)
+        content = json.loads(path.read_text(encoding="utf-8"))
         special = {token["content"] for token in content["added_tokens"]}
         vocab = content["model"]["vocab"]
         content["model"]["vocab"] = {piece: id for piece, id in vocab.items() if piece not in special}
-        if vocabulary.in_json:
-            pattern = PATTERNS[vocabulary.in_json]
+        if self.vocabulary.in_json:
+            pattern = PATTERNS[self.vocabulary.in_json]
             content["pre_tokenizer"]["pretokenizers"][0]["pattern"] = {"Regex": pattern}
-        self.json.write_text(json.dumps({**content, "added_tokens": []}), encoding="utf-8")
+        path.write_text(json.dumps({**content, "added_tokens": []}), encoding="utf-8")
+        return path
 
     def cpbpe(self) -> Any:
         """From the rank file."""

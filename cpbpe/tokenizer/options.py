@@ -232,8 +232,6 @@ def _nothing() -> None:
 def check_names(options: Mapping[str, object], method: str, table: Mapping[str, Option]) -> None:
     """Refuse unknown options, as Python does with parameters, and those that this call does not take."""
     refused = REFUSED.get(method, {})
-    if not refused and options.keys() <= table.keys():
-        return
     for name in options:
         if name not in table:
             there = [option for option in table if option not in refused]
@@ -282,7 +280,7 @@ _numbers: Callable[[int], int] | None = None
 
 
 def new_seed() -> int:
-    """A seed of 64 bits that nobody can foresee. (Asking the system takes as long as a short text does.)"""
+    """A seed of 64 bits, another one each time. (Asking the system takes as long as a short text does.)"""
     global _numbers
     if _numbers is None:
         with importing:
@@ -313,7 +311,7 @@ def checked_alpha(alpha: SupportsFloat) -> float:
 
 def checked_seed(seed: SupportsIndex) -> int:
     """A seed of 64 bits."""
-    if type(seed) is not int and not hasattr(seed, "__index__"):
+    if not hasattr(seed, "__index__"):
         raise TypeError(f"seed must be an integer or None, not {type(seed).__name__}")
     return seed.__index__() % (1 << 64)
 

@@ -22,12 +22,15 @@ MUCH = int(os.environ.get("CPBPE_EXAMPLES") or 0) >= 1000
 SEED = int(os.environ.get("CPBPE_SEED") or 1)
 TRIED: Counter[str] = Counter()
 """What was made to fail on purpose, and how often."""
+FAILED: set[str] = set()
+"""The tests that failed."""
 
 
 def record(command: str, failed: int) -> None:
     """Write what was `TRIED` into the file that `CPBPE_RECORD` names, for tests.support.evidence."""
     if name := os.environ.get("CPBPE_RECORD"):
-        about = {"command": f"CPBPE_EXAMPLES={examples(0)} {command}", "found": failed}
+        many = f"CPBPE_EXAMPLES={examples(0)} " if examples(0) else ""
+        about = {"command": many + command, "found": failed}
         lines = [{"kind": "faults", "what": what, "times": times, **about} for what, times in TRIED.items()]
         with Path(name).open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)

@@ -129,7 +129,7 @@ class Format(NamedTuple):
         if self is MODEL:
             return ReadModel(module.read(data))
         more = {"hints": hints} if self.takes_hints else {}
-        # The garbage collector would search the hundred thousands of objects that are made again and again.
+        # Hundreds of thousands of objects are made. The garbage collector would search them again and again.
         collects = gc.isenabled()
         gc.disable()
         try:
