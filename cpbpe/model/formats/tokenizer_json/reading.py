@@ -297,18 +297,22 @@ def _checked_merges(merges: list[Any], vocab: dict[str, int], splits: bool) -> d
     """
     kinds = {*map(type, merges)}
     pairs = [merge.split(" ") for merge in merges] if kinds == {str} else merges if kinds == {list} else []
-    if pairs and {*map(len, pairs)} == {2}:
-        left, right = zip(*pairs, strict=True)
-        if {*map(type, chain(left, right))} == {str}:
-            tokens = chain(left, right, map(add, left, right))
-            if all(map(vocab.__contains__, tokens)):
-                listed: Iterator[Pair] = zip(left, right, strict=True)
-                ranks: dict[Pair, float] = dict(zip(listed, range(len(pairs)), strict=True))
-                if splits:
-                    ranks = {pair: rank for pair, rank in ranks.items() if pair[1][0] != SPACE}
-                return ranks
-    _refuse_merge(merges, vocab)
-    return {}
+    if not _are_merges(pairs, vocab):
+        _refuse_merge(merges, vocab)
+        return {}
+    listed: Iterator[Pair] = map(tuple, pairs)
+    ranks: dict[Pair, float] = dict(zip(listed, range(len(pairs)), strict=True))
+    return {pair: rank for pair, rank in ranks.items() if pair[1][0] != SPACE} if splits else ranks
+
+
+def _are_merges(pairs: list[Any], vocab: dict[str, int]) -> bool:
+    """Whether each of these lists has two tokens, which are one when joined. (There may be 280,000.)"""
+    if {*map(len, pairs)} != {2}:
+        return False
+    left, right = zip(*pairs, strict=True)
+    if {*map(type, chain(left, right))} != {str}:
+        return False
+    return all(map(vocab.__contains__, chain(left, right, map(add, left, right))))
 
 
 def _refuse_merge(merges: list[Any], vocab: dict[str, int]) -> None:
