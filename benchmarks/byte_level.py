@@ -226,6 +226,7 @@ def measure(case: str, toks: dict[str, Any], loaded: Loaded, documents: list[str
         result[name] = {"status": "timed", "differ": differ, "compared": len(expected), "seconds": []}
     for _ in range(options.rounds):
         for name, make in calls.items():
+            tok = None  # (Otherwise, what frees the one before would fill the processor's caches again.)
             tok = getattr(loaded, name)() if case.startswith("first") else toks[name]
             result[name]["seconds"].append(seconds(case, make(tok), documents))
     own = result["cpbpe"]["seconds"]
