@@ -286,7 +286,7 @@ def test_long_texts(node: Node) -> None:
         encoding = tok.align(text[:1_000_000], unit="char", allowed_special="all")
         assert made["ids"] == encoding.ids
         assert made["ends"] == [end for _, end in encoding.offsets]
-        del made, encoding  # (each takes a hundred megabytes)
+        del made, encoding  # (before the next ones are made)
 
 
 def test_a_core_that_gives_up(node: Node) -> None:
