@@ -25,8 +25,8 @@ from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats.folder_reading import (
     CONFIG,
     NAMED,
+    WITH_METASPACE,
     FolderSettings,
-    is_for_class,
     json_head,
     read_settings,
 )
@@ -213,51 +213,57 @@ def _with_tokens(data: bytes, beside: FolderSettings) -> bytes:
     return json.dumps(content).encode()
 
 
-_OF_GPT2 = ("GPT2Tokenizer", "CodeGenTokenizer", *_OF_ROBERTA, "DebertaTokenizer", "WhisperTokenizer")
+_WITH_PREFIX = ("BlenderbotTokenizer",)
+_OF_GPT2 = (
+    *("GPT2Tokenizer", "CodeGenTokenizer", "DebertaTokenizer", "WhisperTokenizer", "LukeTokenizer"),
+    *(*_OF_ROBERTA, *_WITH_PREFIX),
+)
 _PARTS = {
-    **dict.fromkeys(_OF_GPT2, ("gpt2", "")),
-    "GPTNeoXTokenizer": ("gpt2", "NFC"),
-    "Qwen2Tokenizer": ("qwen2", "NFC"),
+    **dict.fromkeys(_OF_GPT2, "gpt-2"),
+    "GPTNeoXTokenizer": "olmo",
+    "Qwen2Tokenizer": "qwen2",
+    "Qwen3_5Tokenizer": "qwen35",
+    "CohereTokenizer": "command-r",
 }
-"""The pattern and the normal form of classes of transformers 5 that take neither from a tokenizer.json."""
+"""The byte-level classes of transformers 5 that make the normalizer and the pre-tokenizer themselves, and
+follow `add_prefix_space`, whatever a tokenizer.json says. The names are those in `llamacpp.KNOWN`. If no file
+says `add_prefix_space`, it is false, except in `_WITH_PREFIX`."""
 
 
 def _is_rebuilt(spec: ModelSpec, beside: FolderSettings) -> bool:
     """Whether the class makes other parts of a tokenizer.json in transformers 5 than the file has."""
-    name = beside.tokenizer_class.removesuffix("Fast")
-    rules = spec.normalizer
+    name, rules = beside.class_used, spec.normalizer
     if spec.alphabet == "bytes" and name in _PARTS:
-        pattern, form = _PARTS[name]
-        return spec.patterns != (PATTERNS[pattern],) or rules.unicode_form != form
-    # The prefix of CodeLlamaTokenizer is Metaspace's: none before a space, or after special tokens.
+        with importing:
+            from cpbpe.model.formats.gguf.llamacpp import KNOWN
+        known = KNOWN[_PARTS[name]]
+        return spec.patterns != known.splitter.patterns or rules.unicode_form != known.form
+    # There is no space in front of a text that begins with one, if Metaspace puts it there.
     prefix = beside.prefix_space is not False
     is_other = rules.add_dummy_prefix != prefix or (prefix and rules.prefix_before_space)
-    return spec.alphabet == "characters" and name == "CodeLlamaTokenizer" and is_other
+    return spec.alphabet == "characters" and name in WITH_METASPACE and is_other
 
 
 def _note_rebuilt(folder: str, beside: FolderSettings, *, warns: bool) -> None:
-    """Say that the class makes other parts; also in a warning, if transformers is sure to use the class."""
-    name = beside.tokenizer_class
+    """Say that the class makes other parts."""
     note = (
-        f"tokenizer.json is followed, but the class {name} of transformers 5 makes the normalizer and the "
-        f"pre-tokenizer anew, and not as in this file, so ids can differ. To follow the file there, too, "
-        f"set tokenizer_class to PreTrainedTokenizerFast in {CONFIG}. To follow the class here, load the "
-        f"folder with transformers and save it again"
+        f"tokenizer.json is followed, but the class {beside.class_used} of transformers 5 makes the "
+        f"normalizer and the pre-tokenizer anew, and not as in this file, so ids can differ. To follow the "
+        f"file there, too, set tokenizer_class to PreTrainedTokenizerFast in {CONFIG}. To follow the class "
+        f"here, load the folder with transformers and save it again"
     )
     beside.notes.append(note)
-    if warns and is_for_class(folder, name):
+    if warns:
         warnings.warn(f"{folder}: {note}", UserWarning, stacklevel=calls_of_ours())
-
-
-_OWN_PREFIX = tuple(_PARTS)
-"""The classes of transformers that follow `add_prefix_space`, which is false if no file says it, whatever the
-tokenizer.json says."""
 
 
 def _has_other_prefix(spec: ModelSpec, beside: FolderSettings) -> bool:
     """Whether the class and the tokenizer.json do not agree on a space in front of texts."""
-    is_own = spec.alphabet == "bytes" and beside.tokenizer_class.removesuffix("Fast") in _OWN_PREFIX
-    return is_own and spec.normalizer.add_dummy_prefix != bool(beside.prefix_space)
+    if spec.alphabet != "bytes" or beside.class_used not in _PARTS:
+        return False
+    if beside.prefix_space is None:
+        beside.prefix_space = beside.class_used in _WITH_PREFIX
+    return spec.normalizer.add_dummy_prefix != beside.prefix_space
 
 
 def _with_prefix(data: bytes, prefix: bool) -> bytes:
@@ -333,20 +339,28 @@ def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes
         rules = replace(rules, add_dummy_prefix=True, prefix_before_space=False)
     elif beside.prefix_space not in (None, rules.add_dummy_prefix):
         notes.append("add_prefix_space is ignored: the file of the model says what is in front of a text")
-    if format is JSON and beside.is_legacy_lost:
-        if rules.add_dummy_prefix and "prefix_after_special" not in spec.carried.options:
-            notes.append(
-                "its tokenizer.json puts a prefix after special tokens, and the class LlamaTokenizer of "
-                "transformers 5 does not, because the option legacy=True was not saved; file_options follow "
-                "the class"
-            )
-        beside.options["prefix_after_special"] = False
+    if format is JSON and "prefix_after_special" in beside.options:
+        _follow_after_special(spec, beside, notes)
     if names := _other_names(_SpecPieces(spec), beside, {text_of(text) for text, _ in spec.added}, notes):
         spec = _renamed(spec, names)
     unk, *pieces = spec.special_pieces
     roles = _other_roles(_SpecPieces(spec), beside)
     bos, eos, pad = (roles.get(role, name) for role, name in zip(("bos", "eos", "pad"), pieces, strict=True))
     return replace(spec, normalizer=rules, special_pieces=(unk, bos, eos, pad))
+
+
+def _follow_after_special(spec: ModelSpec, beside: FolderSettings, notes: list[str]) -> None:
+    """Whether text after a special token gets a prefix is what the class says, and not the tokenizer.json."""
+    own = spec.carried.options.get("prefix_after_special", True)
+    wanted = beside.options["prefix_after_special"]
+    if spec.alphabet == "bytes":  # then transformers takes another class
+        del beside.options["prefix_after_special"]
+    elif spec.normalizer.add_dummy_prefix and own != wanted:
+        notes.append(
+            f"its tokenizer.json puts {'a' if own else 'no'} prefix after special tokens, and the class "
+            f"{beside.class_used} of transformers 5 {'does' if wanted else 'does not'}, because legacy=True "
+            f"{'is' if wanted else 'was not'} saved; file_options follow the class"
+        )
 
 
 def _changed(facts: ModelFacts, beside: FolderSettings, notes: list[str]) -> ModelFacts:

@@ -560,35 +560,78 @@ def test_a_space_in_front(tmp_path: Path, name: str, said: bool | None) -> None:
         assert cpbpe.convert(tmp_path, tmp_path / "new/m.model", verify=["the", " the"]).is_exact
 
 
+IS_5 = not transformers.__version__.startswith("4.")
+IN_CONFIG = (None, "llama", "starcoder2", "gpt_neox", "mistral", "qwen2", "qwen3_5")
+"""Models that have no class in transformers 5, one of their own, another one, or follow the file."""
+LOOKS_ALIKE = "the cat's\n\n\tcat e\u0301 12345 日本"
+
+
+def auto_ids(folder: Path) -> Any:
+    """A function that encodes as AutoTokenizer does, without what goes around texts."""
+    theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return lambda text: theirs.encode(text, add_special_tokens=False)
+
+
 @pytest.mark.parametrize(
-    ("name", "is_other"),
+    "name",
     [
-        ("PreTrainedTokenizerFast", False),
-        ("GPT2Tokenizer", True),
-        ("GPTNeoXTokenizerFast", True),
-        ("DebertaTokenizer", True),
-        ("Qwen2Tokenizer", True),
+        *("PreTrainedTokenizerFast", "GPT2TokenizerFast", "GPTNeoXTokenizerFast", "DebertaTokenizer"),
+        *("Qwen2Tokenizer", "Qwen3_5Tokenizer", "CohereTokenizerFast", "LlamaTokenizerFast"),
+        *(["LukeTokenizer", "BlenderbotTokenizer"] if IS_5 else []),
     ],
 )
-def test_a_class_that_makes_other_parts_is_named(tmp_path: Path, name: str, is_other: bool) -> None:
+@pytest.mark.parametrize("pattern", ["llama3", "digits"])
+def test_a_class_that_makes_other_parts_is_named(tmp_path: Path, name: str, pattern: str) -> None:
+    """Whatever AutoTokenizer makes of a folder: ids are the same, or `load` warns, or refuses the folder."""
+    (tmp_path / "converted").mkdir()
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
     content = json.loads(write(model("llama3")).data)
+    if pattern == "digits":  # as in StarCoder and SmolLM
+        digits = {"type": "Digits", "individual_digits": True}
+        steps = [digits, {**BYTE_LEVEL, "use_regex": True}]
+        content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+    for kind in IN_CONFIG:
+        follows = kind in ("mistral", "qwen2", "qwen3_5")
+        config = {} if kind is None else {"model_type": kind}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        try:
+            theirs = auto_ids(tmp_path)
+        except ValueError:  # version 4 does not know all of these classes
+            assert not IS_5
+            continue
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            if name == "BlenderbotTokenizer" and not follows:
+                with pytest.raises(cpbpe.ModelError, match="puts a space in front of each part"):
+                    cpbpe.load(tmp_path)
+                continue
+            tok = cpbpe.load(tmp_path)
+        said = "".join(str(one.message) for one in seen)
+        if tok.encode(LOOKS_ALIKE) != theirs(LOOKS_ALIKE):
+            assert "tokenizer.json is followed, but the class" in said, kind
+        if kind == "mistral" or (name == "PreTrainedTokenizerFast" and kind in (None, "llama")):
+            assert not said
+        if "is followed" in said:
+            assert any(note in said for note in cpbpe.convert(tmp_path, tmp_path / "converted/a.model").notes)
+
+
+@pytest.mark.parametrize("name", ["GPT2Tokenizer", "GPTNeoXTokenizerFast", "DebertaTokenizer"])
+def test_the_ways_out_if_a_class_makes_other_parts(tmp_path: Path, name: str) -> None:
+    """What transformers saves is read as it encodes, and with another class both follow the file."""
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))
+    (tmp_path / "tokenizer.json").write_bytes(write(model("llama3")).data)
+    with pytest.warns(UserWarning, match=f"the class {name.removesuffix('Fast')} of transformers 5 makes"):
         tok = cpbpe.load(tmp_path)
-    text = "the cat's\n\n\tcat e\u0301 12345 日本"
-    assert (tok.encode(text) != theirs.encode(text, add_special_tokens=False)) == is_other
-    assert [f"the class {name} of transformers 5" in str(one.message) for one in seen] == [True] * is_other
-    # The two ways out: what transformers saves is read as it encodes, and another class follows the file.
-    theirs.save_pretrained(tmp_path / "saved")
-    assert cpbpe.load(tmp_path / "saved").encode(text) == theirs.encode(text, add_special_tokens=False)
-    # A config.json of another model often brings transformers to follow the file, so that is only a note.
-    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    if IS_5:
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+        ids = theirs.encode(LOOKS_ALIKE, add_special_tokens=False)
+        theirs.save_pretrained(tmp_path / "saved")
+        assert cpbpe.load(tmp_path / "saved").encode(LOOKS_ALIKE) == ids
+    config = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     assert cpbpe.load(tmp_path) == tok
-    notes = cpbpe.convert(tmp_path, tmp_path / "a.model").notes
-    assert any(f"the class {name} of" in note for note in notes) == is_other
+    assert tok.encode(LOOKS_ALIKE) == auto_ids(tmp_path)(LOOKS_ALIKE)
 
 
 @pytest.mark.slow

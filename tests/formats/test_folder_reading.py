@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 from transformers import AutoTokenizer
 
 import cpbpe
@@ -20,6 +21,7 @@ from cpbpe.model.formats.folder_reading import json_head
 from tests.support import json_files, zoo
 
 Json = dict[str, Any]
+IS_4 = transformers.__version__.startswith("4.")
 SIZE = 700
 """How many pieces the model "llama" has."""
 
@@ -476,6 +478,36 @@ def test_code_llama_has_no_prefix_after_special_tokens(tmp_path: Path) -> None:
     options: Json = {"add_bos": True, "allowed_special": "all", **tok.file_options}
     for text in ("a</s>b", "a</s> b"):
         assert tok.encode(text, **options) == theirs.encode(text)
+
+
+@pytest.mark.skipif(IS_4, reason="the classes of version 4 follow the file")
+@pytest.mark.parametrize("name", ["LlamaTokenizerFast", "CodeLlamaTokenizer", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("form", ["prepend", "first", "always", "never"])
+def test_classes_that_make_metaspace_anew(tmp_path: Path, name: str, form: str) -> None:
+    """A folder without a `.model`: ids are those of AutoTokenizer, or a warning says that they may differ."""
+    content = json_files.llama() if form == "prepend" else json_files.metaspace(form, False)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    ends = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    said: Json
+    for said in ({}, {"legacy": False}, {"legacy": True}, {"add_prefix_space": False}):
+        config = {"tokenizer_class": name, **ends, **said}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        for kind in (None, "llama", "mistral"):
+            other = {} if kind is None else {"model_type": kind}
+            (tmp_path / "config.json").write_text(json.dumps(other))
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                tok = cpbpe.load(tmp_path)
+            warned = any("tokenizer.json is followed, but the class" in str(one.message) for one in seen)
+            theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+            options: Json = {"allowed_special": "all", **tok.file_options, "add_bos": False, "add_eos": False}
+            texts = ("a", " a", "  a", "a  b", "\n a", "a</s>b", "a</s> b", "▁a")
+            ids = [theirs.encode(text, add_special_tokens=False) for text in texts]
+            follows = kind == "mistral" or name == "PreTrainedTokenizerFast"
+            assert warned or [tok.encode(text, **options) for text in texts] == ids, (said, kind)
+            assert not (
+                warned and (follows or (form in ("first", "always") and "add_prefix_space" not in said))
+            )
 
 
 @pytest.mark.parametrize("name", ["NllbTokenizer", "MBart50TokenizerFast", "CamembertTokenizer"])

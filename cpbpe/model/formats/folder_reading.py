@@ -65,6 +65,31 @@ _DEFAULTS = {
 """Members that need no note if they have these values, which change nothing."""
 _WITHOUT_NAMES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 """The classes of transformers that give no token a role by themselves."""
+WITH_METASPACE = ("LlamaTokenizer", "CodeLlamaTokenizer")
+"""The classes of transformers 5 that put a space in front of texts by Metaspace, whatever a tokenizer.json
+says, and only after special tokens if the option `legacy` says it, which only the first one has."""
+_FOLLOW_FILE = {
+    *("EvollaModel", "arctic", "aria", "beam", "bigbird_pegasus", "camembertv2-base", "canary", "chatlm"),
+    *("cohere_asr", "ernie4_5", "ernie4_5_moe", "flex_olmo", "fuyu", "glm", "glm4", "glm4_moe"),
+    *("glm4_moe_lite", "glm4v", "glm4v_moe", "glm_image", "glmasr", "got_ocr2", "gpt_bigcode"),
+    *("gradium_phonon_tts", "granite", "granitemoe", "granitemoehybrid", "granitemoeshared", "h2ovl_chat"),
+    *("hyperclovax", "hyperclovax_vlm", "internlm2", "internlm3", "iquestcoder", "jamba", "kimi_k25"),
+    *("kimi_linear", "kosmos-2", "llava", "llava_next", "mimo_v2_flash", "minicpm3", "minicpm_ocr"),
+    *("minicpmv", "minicpmv4_6", "minicpmv4_7", "minimax_m2", "ministral", "ministral3", "mistral"),
+    *("mistral3", "mistral_large4", "mixtral", "modernbert", "modernbert-decoder", "molmo", "molmo2"),
+    *("nemo_speechlm", "nemotron", "nvfp4", "nystromformer", "olmo2", "olmo3", "olmo_hybrid", "omniasr"),
+    *("opencua", "openvla", "paddleocr_vl", "pegasus_x", "persimmon", "phi3", "phi3_v", "phimoe"),
+    *("pix2struct", "pixtral", "pocket_tts", "smolvlm", "stablelm", "step3_vl", "umt5", "vipllava"),
+    *("voxtral", "voxtral_realtime", "xlm-roberta-xl"),
+}
+"""The kinds of models in config.json with which transformers 5 (5.24) follows a tokenizer.json, whatever
+class other files name."""
+_OWN_CLASS = {
+    "Qwen2Tokenizer": ("qwen2",),
+    "Qwen3_5Tokenizer": ("qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen4_exp"),
+    "GPT2Tokenizer": ("hyperclovax_vision_v2",),
+}
+"""The kinds of models that have this class, whatever class other files name."""
 _MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral")
 _BEFORE_5 = re.compile(r"[0-4]\b|5\.0\.0\.?(dev|a|b|rc)")
 _MOST_DIGITS = 10
@@ -95,12 +120,12 @@ class FolderSettings:
     """Whether the model has a dummy prefix; None if the files do not say it."""
     chat_templates: dict[str, str] = field(default_factory=dict)
     """The chat templates, by name."""
-    is_legacy_lost: bool = False
-    """See `is_legacy_lost`."""
     fixes_pattern: bool = False
     """Whether transformers gives a large tokenizer.json another pattern; see `_fixes_pattern`."""
     tokenizer_class: str = ""
     """The class of transformers that the folder is for; "" if the files do not say it."""
+    class_used: str = ""
+    """See `_class_used`."""
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The flags of tokens, as `Carried.tokens` has them."""
     stops: list[int] = field(default_factory=list)
@@ -143,6 +168,7 @@ def read_settings(folder: str, main: str) -> FolderSettings:
                 old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
             _add(settings, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
+    settings.class_used = _class_used(folder, config) if main == TOKENIZER else ""
     _read_switches(settings, folder, main, config, file)
     if main != TOKENIZER:
         _read_tokenizer_json(settings, folder)
@@ -265,10 +291,11 @@ def _read_switches(settings: FolderSettings, folder: str, main: str, config: Jso
     for end in ("bos", "eos"):
         if (wanted := config.get(f"add_{end}_token")) is not None:
             settings.options[f"add_{end}"] = wanted
-    is_code_llama = config.get("tokenizer_class") == "CodeLlamaTokenizer"
-    if config.get("legacy") is False or (is_code_llama and main != TOKENIZER):  # (it has no such option)
+    legacy = config.get("legacy")
+    if settings.class_used in WITH_METASPACE:
+        settings.options["prefix_after_special"] = bool(legacy) and settings.class_used == "LlamaTokenizer"
+    elif main != TOKENIZER and (legacy is False or config.get("tokenizer_class") == "CodeLlamaTokenizer"):
         settings.options["prefix_after_special"] = False
-    settings.is_legacy_lost = is_legacy_lost(config)
     settings.prefix_space = config.get("add_prefix_space")
     settings.fixes_pattern = config.get("fix_mistral_regex") is True and _fixes_pattern(folder)
     if (arguments := config.get("sp_model_kwargs")) not in (None, {}):
@@ -287,16 +314,19 @@ def is_legacy_lost(config: Json) -> bool:
     return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
 
 
-def is_for_class(folder: str, name: str) -> bool:
-    """Whether transformers 5 is sure to use this class: there is no config.json, or it is for the same model.
+def _class_used(folder: str, config: Json) -> str:
+    """The class by which transformers 5 loads a folder whose model is a tokenizer.json, without "Fast".
 
-    With another model's, the folder is often loaded by the class that follows tokenizer.json.
+    It is "" if the kind of model in config.json makes it follow the file, and if nothing says the class.
     """
-    config: Json = {}
+    model: Json = {}
     with suppress(ModelError):
-        config = _object(folder, MODEL_CONFIG)
-    own = str(config.get("model_type") or "").replace("_", "")
-    return own in ("", name.removesuffix("Fast").removesuffix("Tokenizer").lower())
+        model = _object(folder, MODEL_CONFIG)
+    names = (config.get("tokenizer_class"), model.get("tokenizer_class"))
+    name = next((name for name in names if isinstance(name, str)), "").removesuffix("Fast")
+    kind = str(model.get("model_type"))
+    own = next((own for own, kinds in _OWN_CLASS.items() if kind in kinds), name)
+    return "" if kind in _FOLLOW_FILE else own
 
 
 def _fixes_pattern(folder: str) -> bool:
