@@ -13,6 +13,7 @@ import json
 import os
 import warnings
 from collections.abc import Container, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from cpbpe.model.files import in_folder, read_model_file
 from cpbpe.model.formats.folder_reading import (
     CONFIG,
     NAMED,
+    TOKENIZER,
     WITH_METASPACE,
     FolderSettings,
     json_head,
@@ -103,7 +105,7 @@ def read_folder(
         problem = f"{folder}: {'; '.join(conflicts)}; the model is followed"
         warnings.warn(problem, UserWarning, stacklevel=calls_of_ours())
     if closely and format is MODEL:
-        notes += _compared(joined, folder)
+        notes += _compared(joined, beside, folder)
     files = {format.name: joined.file if format is MODEL else data}
     return ReadFolder(joined, differences, tuple(dict.fromkeys(notes)), files)
 
@@ -244,13 +246,19 @@ def _is_rebuilt(spec: ModelSpec, beside: FolderSettings) -> bool:
     return spec.alphabet == "characters" and name in WITH_METASPACE and is_other
 
 
+def _rebuilt(beside: FolderSettings) -> str:
+    return (
+        f"the class {beside.class_used} of transformers 5 makes the normalizer and the pre-tokenizer anew, "
+        f"and not as in this file, so ids can differ"
+    )
+
+
 def _note_rebuilt(folder: str, beside: FolderSettings, *, warns: bool) -> None:
     """Say that the class makes other parts."""
     note = (
-        f"tokenizer.json is followed, but the class {beside.class_used} of transformers 5 makes the "
-        f"normalizer and the pre-tokenizer anew, and not as in this file, so ids can differ. To follow the "
-        f"file there, too, set tokenizer_class to PreTrainedTokenizerFast in {CONFIG}. To follow the class "
-        f"here, load the folder with transformers and save it again"
+        f"tokenizer.json is followed, but {_rebuilt(beside)}. To follow the file there, too, set "
+        f"tokenizer_class to PreTrainedTokenizerFast in {CONFIG}. To follow the class here, load the folder "
+        f"with transformers and save it again"
     )
     beside.notes.append(note)
     if warns:
@@ -564,11 +572,12 @@ def _name(engine: Engine, special: SpecialTokens, id: int | None) -> str | None:
     return text_of(engine.piece(id)) if 0 <= id < engine.size else special.texts.get(id)
 
 
-def _compared(facts: ModelFacts, folder: str) -> list[str]:
-    """A note if a tokenizer.json beside the model has other pieces."""
+def _compared(facts: ModelFacts, beside: FolderSettings, folder: str) -> list[str]:
+    """Notes if a tokenizer.json beside the model has other pieces, or gives texts other ids."""
     try:
-        with open(os.path.join(folder, "tokenizer.json"), "rb") as file:
-            content = json.loads(file.read())
+        with open(os.path.join(folder, TOKENIZER), "rb") as file:
+            data = file.read()
+        content = json.loads(data)
         vocab = content["model"]["vocab"]
         ids = {id: text for text, id in vocab.items()}
         tokens = content.get("added_tokens") or ()
@@ -591,4 +600,18 @@ def _compared(facts: ModelFacts, folder: str) -> list[str]:
             ]
         if other is None and id not in added:
             return [f"the tokenizer.json beside the model has no {piece!r} ({id}); the model is read"]
-    return []
+    with importing:
+        from cpbpe.tokenizer.verifying import first_difference
+    try:
+        spec = _read(data, JSON, deepcopy(beside), NO_HINTS, True).spec
+    except ModelError as error:
+        return [f"the tokenizer.json beside the model was not compared with it: {error}"]
+    notes = []
+    if (text := first_difference(facts, facts_of_read(spec))) is not None:
+        notes.append(
+            f"the tokenizer.json beside the model, which AutoTokenizer of transformers takes, gives {text!r} "
+            f"other ids than the model, which is read. To read that file, give its path"
+        )
+    if _is_rebuilt(spec, beside):
+        notes.append(f"the model is read, and not the tokenizer.json beside it; {_rebuilt(beside)}")
+    return notes

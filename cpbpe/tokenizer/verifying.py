@@ -21,7 +21,9 @@ from cpbpe.model.formats.values import Difference
 from cpbpe.model.spec import ModelSpec, PieceType
 from cpbpe.spelling import counted, listed, named
 from cpbpe.text.utf8 import text_of
+from cpbpe.tokenizer.facts import ModelFacts
 from cpbpe.tokenizer.identity import facts_of_read
+from cpbpe.tokenizer.options import EncodeOptions
 from cpbpe.tokenizer.plans import Plans
 
 Encode = Callable[[str], list[int]]
@@ -87,6 +89,24 @@ def _random_texts(spec: ModelSpec) -> Iterator[str]:
             parts = [part[chance.randrange(len(part)) :] for part in parts]
         chance.shuffle(parts)
         yield "".join(parts)
+
+
+def first_difference(model: ModelFacts, other: ModelFacts) -> str | None:
+    """A text that gets other ids from another reading of the same model; None if none was found.
+
+    Each encodes as its file asks for, with the names of special tokens as these tokens.
+    """
+    common = [name for name in model.special.ids if name in other.special.ids]
+    usual = (" a", "a", "a  b", "\ta", "▁a", *(f"a{name}{end}" for name in common for end in ("a", " a")))
+
+    def encode_of(facts: ModelFacts) -> Encode:
+        after = facts.carried.options.get("prefix_after_special", True)
+        options: EncodeOptions = {"allowed_special": common, "prefix_after_special": after}
+        return Plans(facts).encode(options, "convert").encoder.encode
+
+    ours, theirs = map(encode_of, (model, other))
+    texts = (*usual, *_random_texts(model.full_spec))
+    return next((text for text in texts if ours(text) != theirs(text)), None)
 
 
 # --- Texts from the user --------------------------------------------------------------------------

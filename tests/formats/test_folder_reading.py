@@ -510,6 +510,40 @@ def test_classes_that_make_metaspace_anew(tmp_path: Path, name: str, form: str) 
             )
 
 
+@pytest.mark.parametrize(
+    ("form", "legacy", "text"),
+    [
+        ("prepend", True, None),
+        ("prepend", False, "'a<s>a'"),
+        ("first", False, "' a'"),
+        ("always", True, "' a'"),
+    ],
+)
+def test_a_tokenizer_json_beside_the_model_that_encodes_otherwise(
+    tmp_path: Path, form: str, legacy: bool, text: str | None
+) -> None:
+    """AutoTokenizer takes that file, and cpbpe the model; with which text they differ is said."""
+    made(tmp_path)
+    (tmp_path / "converted").mkdir()
+    converted = tmp_path / "converted/tokenizer.json"
+    cpbpe.convert(tmp_path / "tokenizer.model", converted)
+    content = json.loads(converted.read_text())
+    if form != "prepend":
+        content["normalizer"] = None
+        content["pre_tokenizer"] = json_files.metaspace(form, False)["pre_tokenizer"]
+    config: Json = {"tokenizer_class": "PreTrainedTokenizerFast", "legacy": legacy, "unk_token": "<unk>"}
+    made(tmp_path, config, tokenizer__json=content)
+    said = notes(tmp_path)
+    if text is None:
+        assert "the tokenizer.json beside" not in said
+    else:
+        assert f"which AutoTokenizer of transformers takes, gives {text} other ids than the model" in said
+    config["tokenizer_class"] = "LlamaTokenizer"
+    made(tmp_path, config)
+    makes_anew = "not the tokenizer.json beside it; the class LlamaTokenizer of transformers 5 makes"
+    assert (makes_anew in notes(tmp_path)) == (form == "prepend")
+
+
 @pytest.mark.parametrize("name", ["NllbTokenizer", "MBart50TokenizerFast", "CamembertTokenizer"])
 def test_classes_with_other_ids_than_their_model(tmp_path: Path, name: str, model: Tokenizer) -> None:
     (tmp_path / "sentencepiece.bpe.model").write_bytes(zoo.model("llama"))

@@ -168,7 +168,7 @@ def read_settings(folder: str, main: str) -> FolderSettings:
                 old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
             _add(settings, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
-    settings.class_used = _class_used(folder, config) if main == TOKENIZER else ""
+    settings.class_used = _class_used(folder, config)
     _read_switches(settings, folder, main, config, file)
     if main != TOKENIZER:
         _read_tokenizer_json(settings, folder)
@@ -292,7 +292,7 @@ def _read_switches(settings: FolderSettings, folder: str, main: str, config: Jso
         if (wanted := config.get(f"add_{end}_token")) is not None:
             settings.options[f"add_{end}"] = wanted
     legacy = config.get("legacy")
-    if settings.class_used in WITH_METASPACE:
+    if main == TOKENIZER and settings.class_used in WITH_METASPACE:
         settings.options["prefix_after_special"] = bool(legacy) and settings.class_used == "LlamaTokenizer"
     elif main != TOKENIZER and (legacy is False or config.get("tokenizer_class") == "CodeLlamaTokenizer"):
         settings.options["prefix_after_special"] = False
@@ -315,7 +315,7 @@ def is_legacy_lost(config: Json) -> bool:
 
 
 def _class_used(folder: str, config: Json) -> str:
-    """The class by which transformers 5 loads a folder whose model is a tokenizer.json, without "Fast".
+    """The class by which transformers 5 loads a folder with a tokenizer.json, without "Fast".
 
     It is "" if the kind of model in config.json makes it follow the file, and if nothing says the class.
     """
