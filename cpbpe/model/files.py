@@ -33,6 +33,12 @@ _HALVES = tuple(name for pair in PAIRS for name in pair)
 TEKKEN_NAME = "tekken.json"
 """The file of Mistral's newer models, which is read if none of the files above is there."""
 
+_ONE_OF_MANY = (
+    ("files of mistral-common", re.compile(r".*\.model\.v\d+(m\d+)?|tekken_\d+\.json")),
+    ("GGUF files", re.compile(r".*\.gguf", re.IGNORECASE)),
+)
+"""Files that are read last, if a folder holds only one of a kind: their names say a version or a size."""
+
 _OTHER_KINDS = ((("vocab.txt",), "; vocab.txt is a WordPiece model (BERT)"),)
 """Files of other kinds of models, which cpbpe does not read."""
 
@@ -110,7 +116,7 @@ def in_folder(folder: str) -> str:
     """Return the path of the model file in a folder.
 
     These are tried in turn: NAMES, the only .model, tokenizer.json, a pair of files (the path is that of the
-    first), tekken.json, and the only .gguf.
+    first), tekken.json, and `_ONE_OF_MANY`.
     """
     for name in NAMES:
         if os.path.isfile(path := os.path.join(folder, name)):
@@ -129,14 +135,15 @@ def in_folder(folder: str) -> str:
     for needed in ((JSON_NAME,), *PAIRS, (TEKKEN_NAME,)):
         if all(map(names.__contains__, needed)):
             return os.path.join(folder, needed[0])
-    weights = [name for name in names if name.lower().endswith(".gguf")]
-    if len(weights) == 1:
-        return os.path.join(folder, weights[0])
-    if weights:  # the same model in several sizes, or in several parts
-        raise FileNotFoundError(
-            f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}, and several GGUF files: "
-            f"{', '.join(weights[:5])}{', ...' if len(weights) > 5 else ''}; give the path of one of them"
-        )
+    for kind, pattern in _ONE_OF_MANY:
+        found = [name for name in names if pattern.fullmatch(name)]
+        if len(found) == 1:
+            return os.path.join(folder, found[0])
+        if found:  # the same model in several sizes or parts, or several versions of one
+            raise FileNotFoundError(
+                f"the folder {folder!r} holds no {NAMES[0]} and no {JSON_NAME}, and several {kind}: "
+                f"{', '.join(found[:5])}{', ...' if len(found) > 5 else ''}; give the path of one of them"
+            )
     shown = f"it holds {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it is empty"
     alone = next((name for pair in PAIRS for name in pair if name in names), None)
     if alone is not None:

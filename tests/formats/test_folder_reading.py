@@ -54,6 +54,21 @@ def notes(folder: Path) -> str:
     return "\n".join(cpbpe.convert(folder, folder / "converted" / "a.model").notes)
 
 
+# --- Which file is the model ----------------------------------------------------------------------
+
+
+def test_names_with_a_version(tmp_path: Path, model: Tokenizer) -> None:
+    """As transformers saves what it reads with mistral-common."""
+    (tmp_path / "tokenizer.model.v3").write_bytes(zoo.model("llama"))
+    assert cpbpe.load(tmp_path) == model
+    (tmp_path / "tokenizer.model.v7m1").write_bytes(zoo.model("suffix"))
+    several = r"several files of mistral-common: tokenizer.model.v3, tokenizer.model.v7m1; give the path"
+    with pytest.raises(FileNotFoundError, match=several):
+        cpbpe.load(tmp_path)
+    (tmp_path / "tokenizer.model").write_bytes(zoo.model("llama"))
+    assert cpbpe.load(tmp_path) == model
+
+
 # --- What is said ---------------------------------------------------------------------------------
 
 
