@@ -296,9 +296,15 @@ def _read(
     if format is JSON:
         asked = read.spec.carried.options
         _, bos, eos, _ = map(text_of, read.spec.special_pieces)
-        beside.follow_tokenizer_json(
-            bos if asked.get("add_bos") else None, eos if asked.get("add_eos") else None
-        )
+        first, last = bos if asked.get("add_bos") else None, eos if asked.get("add_eos") else None
+        beside.follow_tokenizer_json(first, last)
+        if (of_class := _CLASSES.get(beside.class_used)) and of_class.around:
+            _put_around(beside, of_class)
+            if [first, last] != list(beside.around.values()):
+                beside.notes.append(
+                    f"file_options put around texts what the class {beside.class_used} of transformers 5 "
+                    f"does, and not what tokenizer.json says"
+                )
     if known is None or known.form is None:
         return read
     for text in beside.tokens.values():  # the class normalizes a text before it does anything else
@@ -329,15 +335,21 @@ def _known(beside: FolderSettings, hints: Hints) -> _Class | None:
             f"add_prefix_space in {CONFIG} makes {name} put a space in front of each part of a text that its "
             f"pattern cuts, and byte-level models have one only in front of a text; remove it there"
         )
-    for end, text, other in (("bos", known.bos, "cls"), ("eos", known.eos, "sep")):
+    for end, text in (("bos", known.bos), ("eos", known.eos)):
         if text is not None:
             beside.roles.setdefault(end, text)
-            if known.around:
-                beside.around[end] = beside.roles.get(other) or text
-                beside.options[f"add_{end}"] = True
-            elif not beside.roles[end]:
+            if not known.around and not beside.roles[end]:
                 beside.options.pop(f"add_{end}", None)
+    if known.around:
+        _put_around(beside, known)
     return known
+
+
+def _put_around(beside: FolderSettings, known: _Class) -> None:
+    """Put the tokens around texts that a class puts there, which are its `cls` and `sep`."""
+    for end, text, other in (("bos", known.bos, "cls"), ("eos", known.eos, "sep")):
+        beside.around[end] = beside.roles.get(other) or text or ""
+        beside.options[f"add_{end}"] = True
 
 
 def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes: list[str]) -> ModelSpec:

@@ -616,7 +616,33 @@ def test_a_class_that_makes_other_parts_is_named(tmp_path: Path, name: str, patt
             assert any(note in said for note in cpbpe.convert(tmp_path, tmp_path / "converted/a.model").notes)
 
 
-@pytest.mark.parametrize("name", ["GPT2Tokenizer", "GPTNeoXTokenizerFast", "DebertaTokenizer"])
+@pytest.mark.skipif(not IS_5, reason="the classes of version 4 follow the file")
+@pytest.mark.parametrize("name", ["RobertaTokenizerFast", "BartTokenizer", "GPT2Tokenizer"])
+@pytest.mark.parametrize("processor", [None, "ends"])
+def test_what_a_class_puts_around_texts(tmp_path: Path, name: str, processor: str | None) -> None:
+    """RoBERTa's class puts its cls and sep around them, whatever the file says; others follow the file."""
+    content = json.loads(write(model("gpt2")).data)
+    vocab = content["model"]["vocab"]
+    ids = {text: len(vocab) + place for place, text in enumerate(("<s>", "</s>", "<cls>"))}
+    content["added_tokens"] = [added(id, text, True) for text, id in ids.items()]
+    if processor:
+        used = {"</s>": {"id": "</s>", "ids": [ids["</s>"]], "tokens": ["</s>"]}}
+        single = [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}]
+        pair = [*single, {"Sequence": {"id": "B", "type_id": 1}}]
+        template = {"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": used}
+        content["post_processor"] = template
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    for said in ({}, {"cls_token": "<cls>"}, {"bos_token": "<s>", "eos_token": "</s>"}):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name, **said}))
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            tok = cpbpe.load(tmp_path)
+        assert seen or tok.encode("the cat", **tok.file_options) == theirs("the cat")["input_ids"]
+        assert bool(seen) == (name != "GPT2Tokenizer" and "cls_token" in said)
+
+
+@pytest.mark.parametrize("name", ["GPT2Tokenizer", "GPTNeoXTokenizerFast", "CodeGenTokenizer"])
 def test_the_ways_out_if_a_class_makes_other_parts(tmp_path: Path, name: str) -> None:
     """What transformers saves is read as it encodes, and with another class both follow the file."""
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name}))

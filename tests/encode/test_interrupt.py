@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +95,28 @@ def check(model: str, *calls: str) -> None:
 )
 def test_one_chunk_that_takes_seconds(calls: tuple[str, ...]) -> None:
     check(zoo.REAL[0], *calls)
+
+
+FIRST_ARRAY = """
+import signal, sys
+import cpbpe, numpy.lib
+
+class Interrupting(numpy.lib.NumpyVersion):
+    def __init__(self, version):
+        signal.raise_signal(signal.SIGINT)
+        super().__init__(version)
+
+numpy.lib.NumpyVersion = Interrupting
+tok = cpbpe.load(sys.argv[1])
+try:
+    tok.encode_array("a b")
+except KeyboardInterrupt:
+    print("interrupted")
+print(tok.encode_array("a b").tolist() == tok.encode("a b"))
+"""
+
+
+def test_while_the_first_array_is_made(tmp_path: Path) -> None:
+    """The numpy crate asks Python for numpy's version then, and panics if that fails."""
+    (tmp_path / "m.model").write_bytes(zoo.model("llama"))
+    assert processes.output("-c", FIRST_ARRAY, tmp_path / "m.model") == "interrupted\nTrue\n"

@@ -29,6 +29,7 @@ from cpbpe.cli import main
 Request = dict[str, Any]
 NOT_BEGUN = 77
 """The exit code of a run that a signal found before the command began."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LONGEST = 100
 """Seconds after which a run is given up."""
 
@@ -88,8 +89,10 @@ def perform(request: Request, told: int) -> NoReturn:
     # 2. The run.
     arguments = request["arguments"]
     code = NOT_BEGUN
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until it begins indeed
     tell(told, "begins")
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         if arguments[0] == "python":
             exec(arguments[1], {})
             code = 0

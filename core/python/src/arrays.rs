@@ -4,8 +4,10 @@
 //! faster for any length, and a vector into which ids are collected has room for several times as many.
 
 use std::mem::MaybeUninit;
+use std::panic::resume_unwind;
 use std::slice::from_raw_parts_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
 
 use numpy::npyffi::{self, npy_intp, NpyTypes, PY_ARRAY_API};
 use numpy::{Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods};
@@ -19,15 +21,29 @@ use crate::errors::halted;
 
 /// Make sure that arrays can be made without waiting for a lock. This must be called before the first array is made.
 ///
-/// When the first array is made, the numpy crate looks up numpy's functions. Meanwhile it holds a lock (`PyOnceLock`),
-/// but may release the interpreter. If another thread forks the process at that moment, the lock stays taken in the
-/// child, and the child hangs. Python's own import lock is safe, because a fork waits for it. So this function holds
-/// the import lock during the look-up. numpy itself has been imported by the callers, so nothing is imported here.
+/// When the first array is made, the numpy crate looks up numpy's functions. There it panics if Ctrl-C comes: in Python,
+/// signals are errors of the main thread. So another thread does it, in which they cannot come.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     static READY: AtomicBool = AtomicBool::new(false);
     if READY.load(Ordering::Acquire) {
         return Ok(());
     }
+    py.import("numpy")?;
+    match py.detach(|| Builder::new().spawn(|| Python::attach(look_up)).map(JoinHandle::join)) {
+        Ok(Ok(done)) => done?,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(_) => look_up(py)?, // no more threads are allowed
+    }
+    READY.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Let the numpy crate look up numpy's functions.
+///
+/// Meanwhile it holds a lock (`PyOnceLock`), but may release the interpreter. If another thread forks the process at that
+/// moment, the lock stays taken in the child, and the child hangs. Python's own import lock is safe, because a fork waits
+/// for it. So this function holds the import lock. numpy itself has been imported, so nothing is imported here.
+fn look_up(py: Python<'_>) -> PyResult<()> {
     struct Locked<'py>(Bound<'py, PyModule>);
     impl Drop for Locked<'_> {
         fn drop(&mut self) {
@@ -35,13 +51,10 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
             let _ = self.0.call_method0("release_lock");
         }
     }
-    py.import("numpy")?;
     let imp = py.import("_imp")?;
     imp.call_method0("acquire_lock")?;
-    let locked = Locked(imp);
+    let _locked = Locked(imp);
     new::<u32>(py, &mut [0])?;
-    drop(locked);
-    READY.store(true, Ordering::Release);
     Ok(())
 }
 
