@@ -10,6 +10,7 @@
 """
 
 import gc
+import inspect
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from types import TracebackType
 from typing import Any, NoReturn
 
 from cpbpe.cli import main
@@ -108,9 +110,18 @@ def perform(request: Request, told: int) -> NoReturn:
         os._exit(code)  # The end of Python takes tenths of a second with so many modules.
     except KeyboardInterrupt as error:
         trace = error.__traceback__
-        if trace is not None and trace.tb_next is not None:
+        if trace is not None and trace.tb_next is not None and not is_before(trace.tb_next):
             raise
         os._exit(code)  # it came before the command, or after it
+
+
+def is_before(trace: TracebackType) -> bool:
+    """Whether a signal came before the command had its handlers for them, in the first lines of `main`."""
+    if trace.tb_frame.f_code is signal.pthread_sigmask.__code__:
+        return True
+    lines = inspect.getsource(main).splitlines()
+    begins = next(number for number, line in enumerate(lines) if line.strip() == "signals.begin()")
+    return trace.tb_frame.f_code is main.__code__ and trace.tb_lineno <= main.__code__.co_firstlineno + begins
 
 
 def watched(request: Request) -> Request:

@@ -3,11 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use cpbpe::memory::Grow;
+use cpbpe::memory::{collected, Grow};
 use cpbpe::{Batch, Error};
 
 use crate::arrays;
-use crate::errors::exception;
+use crate::errors::{exception, halted};
 use crate::signals::run;
 use crate::values::{bytes, bytes_of, int, list, string, utf8};
 
@@ -20,7 +20,7 @@ impl Finder {
     #[new]
     fn new(py: Python<'_>, keys: &Bound<'_, PyList>) -> PyResult<Finder> {
         let keys = bytes_of(keys)?;
-        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let keys = collected(keys.iter().map(|key| key.as_bytes())).map_err(halted)?;
         let finder = py.detach(|| cpbpe::Finder::new(&keys));
         finder.map(Finder).map_err(exception)
     }

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use cpbpe::memory::{copied, with_room};
+use cpbpe::memory::{collected, copied, with_room};
 use cpbpe::{decimal, ReadIds};
 
 use crate::arrays;
@@ -22,7 +22,7 @@ impl LineWriter {
     #[new]
     fn new(words: &Bound<'_, PyList>, between: &[u8], before: &[u8], after: &[u8]) -> PyResult<LineWriter> {
         let words = bytes_of(words)?;
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let words = collected(words.iter().map(|word| word.as_bytes())).map_err(halted)?;
         cpbpe::LineWriter::new(&words, between, before, after).map(LineWriter).map_err(exception)
     }
 
@@ -35,7 +35,7 @@ impl LineWriter {
         others: Vec<(usize, Bound<'py, PyBytes>)>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let (ids, ends) = rows(ids, offsets)?;
-        let others: Vec<(usize, &[u8])> = others.iter().map(|(place, word)| (*place, word.as_bytes())).collect();
+        let others = collected(others.iter().map(|(place, word)| (*place, word.as_bytes()))).map_err(halted)?;
         let lines = run(py, DETACH, |check| self.0.write(&ids, &ends, &others, check))?;
         bytes(py, &lines)
     }

@@ -108,8 +108,8 @@ fn begun(spec: &Bound<'_, PyAny>) -> PyResult<Option<Begun>> {
     let ends: Vec<u8> = field(&begun, "ends")?;
     Ok(Some(Begun {
         texts: field(&begun, "texts")?,
-        symbols: symbols.as_chunks().0.iter().map(|number| u32::from_ne_bytes(*number)).collect(),
-        ends: ends.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number)).collect(),
+        symbols: collected(symbols.as_chunks().0.iter().map(|number| u32::from_ne_bytes(*number))).map_err(halted)?,
+        ends: collected(ends.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number))).map_err(halted)?,
     }))
 }
 
