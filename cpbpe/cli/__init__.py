@@ -272,8 +272,9 @@ class Signals:
     """Ctrl-C raises KeyboardInterrupt, and SIGTERM SystemExit, so that temporary files are cleaned up.
 
     They are put off while a module is imported: a C extension that is interrupted there says that it cannot
-    be imported, or ends the process. So are those that come where Python only prints an exception and goes
-    on, such as in a destructor. An alarm brings them again a moment later (except on Windows).
+    be imported, or ends the process. So are those that come while `argparse` has changed its own arguments,
+    which it could not change back, or where Python only prints an exception and goes on, such as in a
+    destructor. An alarm brings them again a moment later (except on Windows).
     """
 
     def __init__(self) -> None:
@@ -308,7 +309,9 @@ class Signals:
         if number in (signal.SIGINT, signal.SIGTERM):
             self._number = number
         while frame is not None and not self._is_over:
-            if frame.f_code.co_filename.startswith("<frozen importlib") and self._again():
+            code = frame.f_code
+            is_import = code.co_filename.startswith("<frozen importlib")
+            if (is_import or code.co_name == "parse_known_intermixed_args") and self._again():
                 return
             frame = frame.f_back
         if not self._is_over:
