@@ -168,6 +168,12 @@ pub trait Machine: Copy {
         None
     }
 
+    /// AVX2 and what comes with it, if this implementation uses that. (NEON cannot move bits next to each other.)
+    #[inline(always)]
+    fn avx2(self) -> Option<Half> {
+        None
+    }
+
     /// The cuts before the bytes of a block, as bits, as far as bytes alone can tell: those for which `pairs` has 1 for
     /// the byte and the one before it. `before` is the byte before the block. (An implementation that uses `classes`,
     /// which is less precise, may miss some of these cuts, but finds no others.)
@@ -274,6 +280,42 @@ pub trait Machine: Copy {
     }
 }
 
+/// A machine that handles the characters of a block as bits.
+#[cfg(target_arch = "x86_64")]
+pub trait Masks: Machine {
+    /// Which bytes of a block are not ASCII, and which begin a character, as bits.
+    fn kinds(self, block: &[u8; BLOCK]) -> [u64; 2];
+
+    /// Move the numbers for which a bit is set to the front.
+    fn keep(self, bits: u64, numbers: &mut [u32; BLOCK]);
+
+    /// The bits at the places that are set in `places`, moved next to each other.
+    #[inline(always)]
+    fn extract(self, bits: u64, places: u64) -> u64 {
+        // SAFETY: the machine has the instruction, because those that are `Masks` have BMI2. (The same holds below.)
+        unsafe { std::arch::x86_64::_pext_u64(bits, places) }
+    }
+
+    /// The reverse of `extract`: the lowest bits, spread over the places that are set in `places`.
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        // SAFETY: see `extract`.
+        unsafe { std::arch::x86_64::_pdep_u64(bits, places) }
+    }
+
+    /// Write the ids of the characters of a block, which begin at the places that are set in `starts`. What is written
+    /// after them has no meaning. Return, for each of `flags`, which characters have it in their entry, as bits. Bits
+    /// after the last character have no meaning.
+    fn entries<const N: usize>(
+        self,
+        characters: CharacterTable,
+        text: &[u8; BLOCK + MORE],
+        starts: u64,
+        flags: [u32; N],
+        to: &mut [u32; BLOCK],
+    ) -> [u64; N];
+}
+
 /// The highest bit of each of eight bytes.
 const HIGHEST: u64 = 0x8080_8080_8080_8080;
 
@@ -355,47 +397,6 @@ pub mod vector {
             }
         }
 
-        /// Which bytes of a block are not ASCII, and which begin a character, as bits.
-        #[inline(always)]
-        pub fn kinds(self, block: &[u8; BLOCK]) -> [u64; 2] {
-            // SAFETY: see `load`.
-            unsafe {
-                let bytes = self.load(block);
-                // (Read as signed numbers, the bytes that continue a character are the lowest ones.)
-                [_mm512_movepi8_mask(bytes), _mm512_cmpge_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8))]
-            }
-        }
-
-        /// Move the numbers for which a bit is set to the front.
-        #[inline(always)]
-        pub fn keep(self, bits: u64, numbers: &mut [u32; BLOCK]) {
-            let mut to = 0;
-            for part in 0..BLOCK / 16 {
-                let bits = (bits >> (16 * part)) as u16;
-                // SAFETY: 16 numbers are read, and each is written to its own place or one before it; see `load`.
-                unsafe {
-                    let numbers = numbers.as_mut_ptr();
-                    let some = _mm512_loadu_si512(numbers.add(16 * part).cast());
-                    _mm512_storeu_si512(numbers.add(to).cast(), _mm512_maskz_compress_epi32(bits, some));
-                }
-                to += bits.count_ones() as usize;
-            }
-        }
-
-        /// The bits at the places that are set in `places`, moved next to each other.
-        #[inline(always)]
-        pub fn extract(self, bits: u64, places: u64) -> u64 {
-            // SAFETY: see `load`.
-            unsafe { _pext_u64(bits, places) }
-        }
-
-        /// The reverse of `extract`: the lowest bits, spread over the places that are set in `places`.
-        #[inline(always)]
-        pub fn deposit(self, bits: u64, places: u64) -> u64 {
-            // SAFETY: see `load`.
-            unsafe { _pdep_u64(bits, places) }
-        }
-
         /// Write the ids of the bytes of a block, if all of them are ASCII.
         #[inline(always)]
         pub fn ids(self, planes: &Planes, block: &[u8; BLOCK], to: &mut [u32; BLOCK]) {
@@ -425,41 +426,6 @@ pub mod vector {
                 _mm512_storeu_si512(to.add(32).cast(), _mm512_shuffle_i32x4::<0x88>(q, s));
                 _mm512_storeu_si512(to.add(48).cast(), _mm512_shuffle_i32x4::<0xDD>(q, s));
             }
-        }
-
-        /// Write the ids of the characters of a block, which begin at the places that are set in `starts`. What is
-        /// written after them has no meaning. Return, for each of `flags`, which characters have it in their entry, as
-        /// bits. Bits after the last character have no meaning.
-        #[inline(always)]
-        pub fn entries<const N: usize>(
-            self,
-            characters: CharacterTable,
-            text: &[u8; BLOCK + MORE],
-            starts: u64,
-            flags: [u32; N],
-            to: &mut [u32; BLOCK],
-        ) -> [u64; N] {
-            let mut found = [0; N];
-            // SAFETY: `text` is as long as what is read; see `load`.
-            unsafe {
-                let (bytes, more) = text.split_at(BLOCK);
-                let bytes = _mm512_loadu_si512(bytes.as_ptr().cast());
-                let more = _mm512_zextsi128_si512(_mm_loadu_si128(more.as_ptr().cast()));
-                let places = _mm512_maskz_compress_epi8(starts, self.load(&NUMBERS));
-                let count = starts.count_ones() as usize;
-                let block = Block { vector: self, characters, bytes: [bytes, more], places, count };
-                // The bits that are not the id are in the highest byte of each entry. These bytes are put side by side,
-                // so that all characters are tested at once.
-                let mut highest = block.highest::<0, 1>(to);
-                if count > BLOCK / 2 {
-                    highest = _mm512_inserti64x4::<1>(highest, _mm512_castsi512_si256(block.highest::<2, 3>(to)));
-                }
-                for (found, flag) in found.iter_mut().zip(flags) {
-                    debug_assert_eq!(flag & 0xFF_FFFF, 0);
-                    *found = _mm512_test_epi8_mask(highest, _mm512_set1_epi8((flag >> 24) as i8));
-                }
-            }
-            found
         }
     }
 
@@ -565,6 +531,65 @@ pub mod vector {
             let (low, high) = (self.sixteen::<PART>(to), self.sixteen::<NEXT>(to));
             // SAFETY: see `load`.
             unsafe { _mm512_permutex2var_epi8(low, self.vector.load(&HIGHEST), high) }
+        }
+    }
+
+    impl Masks for Vector {
+        #[inline(always)]
+        fn kinds(self, block: &[u8; BLOCK]) -> [u64; 2] {
+            // SAFETY: see `load`.
+            unsafe {
+                let bytes = self.load(block);
+                // (Read as signed numbers, the bytes that continue a character are the lowest ones.)
+                [_mm512_movepi8_mask(bytes), _mm512_cmpge_epi8_mask(bytes, _mm512_set1_epi8(0xC0u8 as i8))]
+            }
+        }
+
+        #[inline(always)]
+        fn keep(self, bits: u64, numbers: &mut [u32; BLOCK]) {
+            let mut to = 0;
+            for part in 0..BLOCK / 16 {
+                let bits = (bits >> (16 * part)) as u16;
+                // SAFETY: 16 numbers are read, and each is written to its own place or one before it; see `load`.
+                unsafe {
+                    let numbers = numbers.as_mut_ptr();
+                    let some = _mm512_loadu_si512(numbers.add(16 * part).cast());
+                    _mm512_storeu_si512(numbers.add(to).cast(), _mm512_maskz_compress_epi32(bits, some));
+                }
+                to += bits.count_ones() as usize;
+            }
+        }
+
+        #[inline(always)]
+        fn entries<const N: usize>(
+            self,
+            characters: CharacterTable,
+            text: &[u8; BLOCK + MORE],
+            starts: u64,
+            flags: [u32; N],
+            to: &mut [u32; BLOCK],
+        ) -> [u64; N] {
+            let mut found = [0; N];
+            // SAFETY: `text` is as long as what is read; see `load`.
+            unsafe {
+                let (bytes, more) = text.split_at(BLOCK);
+                let bytes = _mm512_loadu_si512(bytes.as_ptr().cast());
+                let more = _mm512_zextsi128_si512(_mm_loadu_si128(more.as_ptr().cast()));
+                let places = _mm512_maskz_compress_epi8(starts, self.load(&NUMBERS));
+                let count = starts.count_ones() as usize;
+                let block = Block { vector: self, characters, bytes: [bytes, more], places, count };
+                // The bits that are not the id are in the highest byte of each entry. These bytes are put side by side,
+                // so that all characters are tested at once.
+                let mut highest = block.highest::<0, 1>(to);
+                if count > BLOCK / 2 {
+                    highest = _mm512_inserti64x4::<1>(highest, _mm512_castsi512_si256(block.highest::<2, 3>(to)));
+                }
+                for (found, flag) in found.iter_mut().zip(flags) {
+                    debug_assert_eq!(flag & 0xFF_FFFF, 0);
+                    *found = _mm512_test_epi8_mask(highest, _mm512_set1_epi8((flag >> 24) as i8));
+                }
+            }
+            found
         }
     }
 

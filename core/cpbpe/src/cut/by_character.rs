@@ -56,9 +56,10 @@ impl Cutter<'_> {
     #[inline(always)]
     pub(super) fn is_by_character(&self, machine: impl Machine) -> bool {
         let (mut others, mut marked) = (0, 0);
-        // (Without vector instructions, a known character takes as long as a single as it does as a chunk from the
-        // cache; an UNKNOWN one takes less.)
-        let long_pays = machine.vector().is_some() || self.vocab.fused_unknown.is_some();
+        // (One by one, a known character takes as long as a single as it does as a chunk from the cache; an UNKNOWN one
+        // takes less.)
+        let is_by_mask = machine.vector().is_some() || machine.avx2().is_some();
+        let long_pays = is_by_mask || self.vocab.fused_unknown.is_some();
         for at in (self.base..(self.base + BATCH).min(self.length)).step_by(BLOCK) {
             let Some(block) = self.padded[at..].first_chunk() else { break };
             if long_pays {
@@ -77,16 +78,18 @@ impl Cutter<'_> {
     #[inline(always)]
     pub(super) fn next_by_character(&mut self, machine: impl Machine, words: &mut Words) -> Option<()> {
         words.first = self.base;
+        #[cfg(target_arch = "x86_64")]
         if let Some(vector) = machine.vector() {
-            #[cfg(target_arch = "x86_64")]
             return self.next_by_mask(vector, words);
-            #[cfg(not(target_arch = "x86_64"))]
-            match vector {}
+        } else if let Some(half) = machine.avx2() {
+            return self.next_by_mask(half, words);
         }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = machine;
         self.next_one_by_one(words)
     }
 
-    /// The same, without vector instructions.
+    /// The same, on any machine.
     #[inline(never)]
     fn next_one_by_one(&mut self, words: &mut Words) -> Option<()> {
         let (first, padded, joinable) = (self.base, self.padded, self.joinable);
@@ -234,7 +237,7 @@ mod by_mask {
     //! 64 at a time took twice as long: most of that was waiting for what had just been written.)
 
     use super::*;
-    use crate::machine::Vector;
+    use crate::machine::Masks;
 
     /// What is looked up about each character.
     const FLAGS: [u32; 4] = [BEFORE, AFTER, ONE, UNKNOWN];
@@ -242,7 +245,7 @@ mod by_mask {
     impl Cutter<'_> {
         /// Find the words of the next batch; `None` if it contains U+2581, so the text is not compact.
         #[inline(always)]
-        pub(super) fn next_by_mask(&mut self, vector: Vector, words: &mut Words) -> Option<()> {
+        pub(super) fn next_by_mask(&mut self, machine: impl Masks, words: &mut Words) -> Option<()> {
             let (first, padded) = (self.base, self.padded);
             let singles = &mut words.characters;
             // 1. What is known about the last character before the batch?
@@ -260,33 +263,37 @@ mod by_mask {
                 let block = text.first_chunk::<BLOCK>()?;
                 let left = self.length - base;
                 let is_end = left < BLOCK;
-                let [others, mut starts] = vector.kinds(block);
+                let [others, mut starts] = machine.kinds(block);
                 if is_end {
                     starts &= (1 << left) - 1;
                 }
-                let cuts = vector.cuts(
+                let cuts = machine.cuts(
                     &self.joinable.bytes,
                     &self.joinable.classes.tables,
                     block,
                     if base == 0 { 0 } else { padded[base - 1] },
                 );
                 let ids = singles.ids[1 + kept..].first_chunk_mut()?;
-                let flags = vector.entries(self.joinable.characters.table(), text, starts, FLAGS, ids);
-                let [cuts, long] = [cuts, others].map(|bits| vector.extract(bits, starts));
+                let flags = machine.entries(self.joinable.characters.table(), text, starts, FLAGS, ids);
+                let [cuts, long] = [cuts, others].map(|bits| machine.extract(bits, starts));
                 let block = Block { count: starts.count_ones(), flags, cuts, long, is_end };
                 // 3. Which of them begin and end words?
-                let joined = |pairs| self.joined(vector, pairs, starts, last);
+                let joined = |pairs| self.joined(machine, pairs, starts, last);
                 let Group { begins, ends, keep } = before.next(&block, joined)?;
                 // 4. Write these places. Bit i of the begins stands for the character before character i.
                 let from = base - first;
                 words.begins[begun] = (last + 1).wrapping_sub(first) as u8;
                 let at = begun + (begins & 1) as usize;
                 let to = words.begins[at..].first_chunk_mut()?;
-                vector.places(vector.deposit(begins >> 1, starts), (from + 1) as u8, to);
+                machine.places(machine.deposit(begins >> 1, starts), (from + 1) as u8, to);
                 let starts_and_end = starts | u64::from(is_end).wrapping_shl(left as u32);
-                vector.places(vector.deposit(ends, starts_and_end), from as u8, words.ends[ended..].first_chunk_mut()?);
-                vector.places(vector.extract(begins, keep), kept as u8, singles.begins[begun..].first_chunk_mut()?);
-                vector.places(vector.extract(ends, keep), kept as u8, singles.ends[ended..].first_chunk_mut()?);
+                machine.places(
+                    machine.deposit(ends, starts_and_end),
+                    from as u8,
+                    words.ends[ended..].first_chunk_mut()?,
+                );
+                machine.places(machine.extract(begins, keep), kept as u8, singles.begins[begun..].first_chunk_mut()?);
+                machine.places(machine.extract(ends, keep), kept as u8, singles.ends[ended..].first_chunk_mut()?);
                 first_begins |= base == first && begins & 1 != 0;
                 begun += begins.count_ones() as usize;
                 ended += ends.count_ones() as usize;
@@ -295,7 +302,7 @@ mod by_mask {
                 if keep & inside == inside {
                     kept += block.count as usize;
                 } else {
-                    vector.keep(keep & inside, ids);
+                    machine.keep(keep & inside, ids);
                     kept += (keep & inside).count_ones() as usize;
                 }
                 if starts != 0 {
@@ -313,8 +320,8 @@ mod by_mask {
         /// Which of the characters with a set bit directly follow the character before them in some piece. `starts`:
         /// where the characters begin. `last`: where the last character before the block begins.
         #[inline(always)]
-        fn joined(&self, vector: Vector, pairs: u64, starts: u64, last: usize) -> Option<u64> {
-            let place = |i: u32| self.base + vector.deposit(1 << i, starts).trailing_zeros() as usize;
+        fn joined(&self, machine: impl Masks, pairs: u64, starts: u64, last: usize) -> Option<u64> {
+            let place = |i: u32| self.base + machine.deposit(1 << i, starts).trailing_zeros() as usize;
             let (mut rest, mut joined) = (pairs, pairs);
             while rest != 0 {
                 let i = rest.trailing_zeros();

@@ -32,6 +32,31 @@ mod avx2 {
             u64::from(low) | u64::from(high) << (BLOCK / 2)
         }
 
+        /// The code points of eight characters, given the first four bytes of each. All characters of four bytes get the
+        /// same number. Whatever the bytes are, the numbers are below `CHARACTERS`.
+        #[inline(always)]
+        fn code_points(self, bytes: __m256i) -> __m256i {
+            // SAFETY: see `load`.
+            unsafe {
+                // 1. The bits of the first two bytes, side by side, and those of the third one.
+                let part = _mm256_and_si256(bytes, _mm256_set1_epi32(0x003F_3F1F));
+                let parts = _mm256_maddubs_epi16(part, _mm256_set1_epi32(0x0001_0140));
+                // 2. The code point, if the character has one byte, two, three, or four.
+                let one = _mm256_and_si256(bytes, _mm256_set1_epi32(0x7F));
+                let two = _mm256_and_si256(parts, _mm256_set1_epi32(0xFFFF));
+                let three = _mm256_madd_epi16(parts, _mm256_set1_epi32(0x0001_0040));
+                let four = _mm256_set1_epi32((CHARACTERS - 1) as i32);
+                // 3. How many it has.
+                let mut code = one;
+                for (bits, longer) in [(0x80, two), (0xA0, three), (0xB0, four)] {
+                    let bits = _mm256_set1_epi32(bits);
+                    let is_longer = _mm256_cmpeq_epi32(_mm256_and_si256(bytes, bits), bits);
+                    code = _mm256_blendv_epi8(code, longer, is_longer);
+                }
+                code
+            }
+        }
+
         /// Which of 64 bytes are at least 0xE0, as bits.
         #[inline(always)]
         pub fn begin_long(self, parts: Parts) -> u64 {
@@ -73,6 +98,74 @@ mod avx2 {
                 }
                 found
             }
+        }
+    }
+
+    impl Masks for Half {
+        #[inline(always)]
+        fn kinds(self, block: &[u8; BLOCK]) -> [u64; 2] {
+            let [low, high] = self.load(block);
+            // (Read as signed numbers, the bytes that continue a character are the lowest ones.)
+            // SAFETY: see `load`.
+            let starts = unsafe {
+                let number = _mm256_set1_epi8(0xBFu8 as i8);
+                [_mm256_cmpgt_epi8(low, number), _mm256_cmpgt_epi8(high, number)]
+            };
+            [self.highest([low, high]), self.highest(starts)]
+        }
+
+        #[inline(always)]
+        fn keep(self, mut bits: u64, numbers: &mut [u32; BLOCK]) {
+            let mut to = 0;
+            while bits != 0 {
+                numbers[to] = numbers[bits.trailing_zeros() as usize];
+                bits &= bits - 1;
+                to += 1;
+            }
+        }
+
+        #[inline(always)]
+        fn entries<const N: usize>(
+            self,
+            characters: CharacterTable,
+            text: &[u8; BLOCK + MORE],
+            mut starts: u64,
+            flags: [u32; N],
+            to: &mut [u32; BLOCK],
+        ) -> [u64; N] {
+            let mut found = [0; N];
+            let groups = starts.count_ones().div_ceil(8) as usize;
+            for (group, to) in to.chunks_exact_mut(8).enumerate().take(groups) {
+                // SAFETY: the places are those of characters, or 64, so four bytes of `text` can be read there. The
+                // table has an entry for each number that `code_points` returns, and `to` has room for eight ids; see
+                // `load`.
+                unsafe {
+                    let mut next = || {
+                        let place = starts.trailing_zeros() as usize;
+                        starts &= starts.wrapping_sub(1);
+                        text.as_ptr().add(place).cast::<i32>().read_unaligned()
+                    };
+                    let [a, b, c, d, e, f, g, h] = [next(), next(), next(), next(), next(), next(), next(), next()];
+                    let codes = self.code_points(_mm256_setr_epi32(a, b, c, d, e, f, g, h));
+                    let mut places = [0u32; 8];
+                    _mm256_storeu_si256(places.as_mut_ptr().cast(), codes);
+                    let [a, b, c, d, e, f, g, h] = places;
+                    let at = |place: u32| *characters.entries.get_unchecked(place as usize) as i32;
+                    let entries = _mm256_setr_epi32(at(a), at(b), at(c), at(d), at(e), at(f), at(g), at(h));
+                    let none = _mm256_cmpeq_epi32(entries, _mm256_setzero_si256());
+                    let default = _mm256_and_si256(none, _mm256_set1_epi32(characters.default as i32));
+                    let entries = _mm256_or_si256(entries, default);
+                    let ids = _mm256_and_si256(entries, _mm256_set1_epi32(characters.id_bits as i32));
+                    _mm256_storeu_si256(to.as_mut_ptr().cast(), ids);
+                    for (found, flag) in found.iter_mut().zip(flags) {
+                        // The flag becomes the highest bit of each number.
+                        let left = _mm_cvtsi32_si128(flag.leading_zeros() as i32);
+                        let have = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_sll_epi32(entries, left)));
+                        *found |= u64::from(have as u8) << (8 * group);
+                    }
+                }
+            }
+            found
         }
     }
 }
@@ -171,6 +264,11 @@ mod neon {
 pub use neon::Parts;
 
 impl Machine for Half {
+    #[inline(always)]
+    fn avx2(self) -> Option<Half> {
+        cfg!(target_arch = "x86_64").then_some(self)
+    }
+
     #[inline(always)]
     fn long(self, block: &[u8; BLOCK]) -> u64 {
         self.begin_long(self.load(block))

@@ -5,11 +5,14 @@ use super::*;
 fn machines_agree() {
     if let Some(half) = Half::detect() {
         agrees(half);
+        #[cfg(target_arch = "x86_64")]
+        handles_masks(half);
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(vector) = Vector::detect() {
         agrees(vector);
-        does_more(vector);
+        handles_masks(vector);
+        has_ids(vector);
     }
 }
 
@@ -73,37 +76,54 @@ fn agrees(machine: impl Machine) {
     }
 }
 
-/// The steps that only a `Vector` has.
+/// The step that only a `Vector` has.
 #[cfg(target_arch = "x86_64")]
-fn does_more(vector: Vector) {
+fn has_ids(vector: Vector) {
     let mut next = numbers();
     let ids: [u32; 256] = std::array::from_fn(|_| next() as u32 & 0xFF_FFFF);
     let planes: Planes = [0, 8, 16].map(|shift| std::array::from_fn(|byte| (ids[byte] >> shift) as u8));
-    for round in 0..20_000u64 {
-        let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
-        let ascii = block.map(|byte| byte & 0x7F);
+    for _ in 0..20_000 {
+        let ascii = std::array::from_fn(|_| next() as u8 & 0x7F);
         let mut found = [0; BLOCK];
         vector.ids(&planes, &ascii, &mut found);
         assert_eq!(found, ascii.map(|byte| ids[usize::from(byte)]));
-        assert_eq!(vector.kinds(&block), kinds_of(&block));
+    }
+}
+
+/// The steps of `Masks`.
+#[cfg(target_arch = "x86_64")]
+fn handles_masks(machine: impl Masks) {
+    let mut next = numbers();
+    for round in 0..20_000u64 {
+        let block = std::array::from_fn(|_| next() as u8 >> (round % 2));
+        assert_eq!(machine.kinds(&block), kinds_of(&block));
         let bits = (next() << 32 | next()) & if round % 3 == 0 { u64::MAX } else { next() };
         let places = if round % 5 == 0 { u64::MAX } else { next() << 32 | next() };
         let set = |bits: u64| (0..64).filter(move |i| bits >> i & 1 != 0);
         let extracted = set(places).enumerate().fold(0, |all, (i, place)| all | (bits >> place & 1) << i);
-        assert_eq!(vector.extract(bits, places), extracted);
-        assert_eq!(vector.deposit(extracted, places), bits & places);
+        assert_eq!(machine.extract(bits, places), extracted);
+        assert_eq!(machine.deposit(extracted, places), bits & places);
         let numbers: [u32; BLOCK] = std::array::from_fn(|_| next() as u32);
         let mut kept = numbers;
-        vector.keep(bits, &mut kept);
+        machine.keep(bits, &mut kept);
         assert!(set(bits).map(|i| numbers[i]).eq(kept[..bits.count_ones() as usize].iter().copied()));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn machines_know_all_characters() {
+    if let Some(half) = Half::detect() {
+        knows_all_characters(half);
+    }
+    if let Some(vector) = Vector::detect() {
+        knows_all_characters(vector);
     }
 }
 
 /// The entries of all characters, at all places of a block.
 #[cfg(target_arch = "x86_64")]
-#[test]
-fn entries_of_all_characters() {
-    let Some(vector) = Vector::detect() else { return };
+fn knows_all_characters(machine: impl Masks) {
     let number = |code: u32| code.wrapping_mul(0x9E37_79B9) & if code % 3 == 0 { 0 } else { u32::MAX };
     let entries: Vec<u32> = (0..CHARACTERS as u32).map(number).collect();
     let table =
@@ -120,9 +140,9 @@ fn entries_of_all_characters() {
         text.push_str(&"-".repeat(BLOCK + MORE));
         for at in (0..text.len() - BLOCK - MORE).step_by(BLOCK) {
             let block: &[u8; BLOCK + MORE] = text.as_bytes()[at..].first_chunk().unwrap();
-            let starts = vector.kinds(block.first_chunk().unwrap())[1];
+            let starts = machine.kinds(block.first_chunk().unwrap())[1];
             let mut ids = [0; BLOCK];
-            let found = vector.entries(table, block, starts, flags, &mut ids);
+            let found = machine.entries(table, block, starts, flags, &mut ids);
             for (k, i) in (0..BLOCK).filter(|i| starts >> i & 1 != 0).enumerate() {
                 let character = text[at + i..].chars().next().unwrap();
                 let entry = match entries[(character as usize).min(CHARACTERS - 1)] {

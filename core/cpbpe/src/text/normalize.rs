@@ -529,7 +529,7 @@ mod blocks {
     use std::arch::x86_64::*;
 
     use super::*;
-    use crate::machine::Vector;
+    use crate::machine::{Masks, Vector};
     use crate::text::places::{Rewritten, BEGINS};
 
     impl<O: Origins> Rewriting<'_, O> {
