@@ -13,7 +13,6 @@ import json
 import os
 import warnings
 from collections.abc import Container, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import NamedTuple
@@ -615,7 +614,7 @@ def _compared(facts: ModelFacts, beside: FolderSettings, folder: str) -> list[st
     with importing:
         from cpbpe.tokenizer.verifying import first_difference
     try:
-        spec = _read(data, JSON, deepcopy(beside), NO_HINTS, True).spec
+        spec = JSON.read(data, allow_differences=True, hints=NO_HINTS).spec
     except ModelError as error:
         return [f"the tokenizer.json beside the model was not compared with it: {error}"]
     notes = []

@@ -76,6 +76,7 @@ impl Finder {
                 return Ok(Finder(Method::Long(Keys::unlimited(keys)?, beginnings)));
             }
         }
+        // (`Beginnings` lists the keys, too.)
         probe(STATE * keys.iter().map(|key| key.len()).sum::<usize>() + size_of_val(keys) * 2)?;
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
