@@ -72,7 +72,7 @@ def read_folder(
     data = read_model_file(main)
     format = format_of(data)
     beside = read_settings(folder, os.path.basename(main))
-    if format is MODEL and beside.tokenizer_class.removesuffix("Fast") in _OTHER_IDS:
+    if format is MODEL and beside.tokenizer_class in _OTHER_IDS:
         raise ModelError(
             f"{main}: {beside.tokenizer_class} of transformers does not give the ids of this model, but "
             f"higher ones. For these, load a tokenizer.json (transformers writes one if it loads the folder "
@@ -215,10 +215,7 @@ def _with_tokens(data: bytes, beside: FolderSettings) -> bytes:
 
 
 _WITH_PREFIX = ("BlenderbotTokenizer",)
-_OF_GPT2 = (
-    *("GPT2Tokenizer", "CodeGenTokenizer", "DebertaTokenizer", "WhisperTokenizer", "LukeTokenizer"),
-    *(*_OF_ROBERTA, *_WITH_PREFIX),
-)
+_OF_GPT2 = ("GPT2Tokenizer", "CodeGenTokenizer", "DebertaTokenizer", *_OF_ROBERTA, *_WITH_PREFIX)
 _PARTS = {
     **dict.fromkeys(_OF_GPT2, "gpt-2"),
     "GPTNeoXTokenizer": "olmo",
@@ -229,26 +226,43 @@ _PARTS = {
 """The byte-level classes of transformers 5 that make the normalizer and the pre-tokenizer themselves, and
 follow `add_prefix_space`, whatever a tokenizer.json says. The names are those in `llamacpp.KNOWN`. If no file
 says `add_prefix_space`, it is false, except in `_WITH_PREFIX`."""
+_WITHOUT_PREFIX = ("GemmaTokenizer", "Siglip2Tokenizer")
+"""The classes for character-level models that put nothing in front of texts."""
+_OF_THEIR_OWN = {
+    *_OTHER_IDS,
+    *("BertTokenizer", "ByT5Tokenizer", "CLIPTokenizer", "CanineTokenizer", "ConvBertTokenizer"),
+    *("DPRContextEncoderTokenizer", "DPRQuestionEncoderTokenizer", "DPRReaderTokenizer", "DiaTokenizer"),
+    *("DistilBertTokenizer", "EsmcTokenizer", "FNetTokenizer", "FunnelTokenizer", "HerbertTokenizer"),
+    *("LayoutLMv2Tokenizer", "LayoutLMv3Tokenizer", "LukeTokenizer", "LxmertTokenizer", "MPNetTokenizer"),
+    *("MobileBertTokenizer", "NougatTokenizer", "OpenAIGPTTokenizer", "ParakeetTokenizer"),
+    *("PerceiverTokenizer", "RagTokenizer", "ReformerTokenizer", "SplinterTokenizer"),
+    *("SqueezeBertTokenizer", "Tipsv2Tokenizer", "WhisperTokenizer"),
+}
+"""Other classes that load a tokenizer.json and make something of their own of it."""
 
 
 def _is_rebuilt(spec: ModelSpec, beside: FolderSettings) -> bool:
     """Whether the class makes other parts of a tokenizer.json in transformers 5 than the file has."""
     name, rules = beside.class_used, spec.normalizer
-    if spec.alphabet == "bytes" and name in _PARTS:
+    if name in _PARTS:
         with importing:
             from cpbpe.model.formats.gguf.llamacpp import KNOWN
         known = KNOWN[_PARTS[name]]
-        return spec.patterns != known.splitter.patterns or rules.unicode_form != known.form
-    # There is no space in front of a text that begins with one, if Metaspace puts it there.
-    prefix = beside.prefix_space is not False
-    is_other = rules.add_dummy_prefix != prefix or (prefix and rules.prefix_before_space)
-    return spec.alphabet == "characters" and name in WITH_METASPACE and is_other
+        is_other = spec.patterns != known.splitter.patterns or rules.unicode_form != known.form
+        return is_other or spec.alphabet != "bytes"
+    if name in WITH_METASPACE or name in _WITHOUT_PREFIX:
+        # There is no space in front of a text that begins with one, if Metaspace puts it there.
+        prefix = name in WITH_METASPACE and beside.prefix_space is not False
+        is_other = rules.add_dummy_prefix != prefix or (prefix and rules.prefix_before_space)
+        # (If a file names Llama's class, it is not used for a byte-level tokenizer.json.)
+        return is_other if spec.alphabet == "characters" else beside.is_of_kind or name != "LlamaTokenizer"
+    return name in _OF_THEIR_OWN
 
 
 def _rebuilt(beside: FolderSettings) -> str:
     return (
         f"the class {beside.class_used} of transformers 5 makes the normalizer and the pre-tokenizer anew, "
-        f"and not as in this file, so ids can differ"
+        f"and other ones than those in this file, so ids can differ"
     )
 
 
@@ -316,7 +330,7 @@ def _known(beside: FolderSettings, hints: Hints) -> _Class | None:
     """The class of a folder with two files, whose bos and eos become known. None if it is not among
     `_CLASSES`, and a user says the pattern.
     """
-    name = beside.tokenizer_class.removesuffix("Fast")
+    name = beside.tokenizer_class
     known = _CLASSES.get(name)
     if known is None:
         if hints.pattern is not None:

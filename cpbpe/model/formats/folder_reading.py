@@ -63,7 +63,7 @@ _DEFAULTS = {
     "init_inputs": [],
 }
 """Members that need no note if they have these values, which change nothing."""
-_WITHOUT_NAMES = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_WITHOUT_NAMES = ("PreTrainedTokenizer", "TokenizersBackend")
 """The classes of transformers that give no token a role by themselves."""
 WITH_METASPACE = ("LlamaTokenizer", "CodeLlamaTokenizer")
 """The classes of transformers 5 that put a space in front of texts by Metaspace, whatever a tokenizer.json
@@ -84,12 +84,75 @@ _FOLLOW_FILE = {
 }
 """The kinds of models in config.json with which transformers 5 (5.24) follows a tokenizer.json, whatever
 class other files name."""
-_OWN_CLASS = {
-    "Qwen2Tokenizer": ("qwen2",),
-    "Qwen3_5Tokenizer": ("qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen4_exp"),
-    "GPT2Tokenizer": ("hyperclovax_vision_v2",),
+_OF_KIND = {
+    "GPT2Tokenizer": (
+        *("blip-2", "codegen", "dbrx", "emu3", "gpt-sw3", "gpt2", "gpt_neo", "gptj", "hyperclovax_vision_v2"),
+        *("instructblip", "instructblipvideo", "jais2", "opt", "phi", "starcoder2"),
+    ),
+    "RobertaTokenizer": (
+        *("bart", "bridgetower", "clap", "data2vec-text", "florence2", "ibert", "led", "lilt", "longformer"),
+        *("mra", "mvp", "roberta", "roberta-prelayernorm"),
+    ),
+    "Qwen2Tokenizer": (
+        *("audioflamingo3", "colqwen2", "cosmos3_omni", "dots3_note", "fun_asr_nano", "hunyuan_vl"),
+        *("internvl", "lighton_ocr", "moss_transcribe_diarize", "ovis2", "qianfan_ocr", "qwen2"),
+        *("qwen2_5_omni", "qwen2_5_vl", "qwen2_audio", "qwen2_moe", "qwen2_vl", "qwen3", "qwen3_asr"),
+        *("qwen3_moe", "qwen3_next", "qwen3_omni_moe", "qwen3_vl", "qwen3_vl_moe", "vibevoice"),
+    ),
+    "Qwen3_5Tokenizer": ("qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text", "qwen4_exp"),
+    "GPTNeoXTokenizer": (
+        *("falcon_mamba", "gpt_neox", "mamba", "mamba2", "mpt", "olmo", "olmoe", "rwkv", "xlstm"),
+    ),
+    "CLIPTokenizer": (
+        *("aimv2", "clip", "clipseg", "groupvit", "omdet-turbo", "oneformer", "owlv2", "owlvit", "sam3"),
+        *("sam3_video", "xclip"),
+    ),
+    "BertTokenizer": (
+        *("align", "bark", "bert", "blip", "bros", "chinese_clip", "convbert", "distilbert", "electra"),
+        *("encoder-decoder", "ernie", "flava", "git", "grounding-dino", "layoutlm", "lxmert"),
+        *("megatron-bert", "mm-grounding-dino", "mobilebert", "nomic_bert", "squeezebert", "tvp", "vilt"),
+        *("visual_bert",),
+    ),
+    "GemmaTokenizer": (
+        *("diffusion_gemma", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text"),
+        *("recurrent_gemma", "shieldgemma2", "t5gemma", "zaya"),
+    ),
+    "CohereTokenizer": ("aya_vision", "cohere", "cohere2"),
+    "LlamaTokenizer": ("idefics", "idefics2"),
+    "Siglip2Tokenizer": ("siglip2",),
+    "SeamlessM4TTokenizer": ("seamless_m4t", "seamless_m4t_v2"),
+    "NllbTokenizer": ("nllb-moe",),
+    "BlenderbotTokenizer": ("blenderbot",),
+    "DebertaTokenizer": ("deberta",),
+    "LayoutLMv2Tokenizer": ("layoutlmv2",),
+    "LayoutLMv3Tokenizer": ("layoutlmv3",),
+    "LukeTokenizer": ("luke",),
+    "WhisperTokenizer": ("whisper",),
+    "ParakeetTokenizer": (
+        *("granite_speech5_ctc", "nemotron3_5_asr", "nemotron_asr_streaming", "omniasr_ctc", "parakeet_ctc"),
+        *("parakeet_rnnt", "parakeet_tdt"),
+    ),
+    "CanineTokenizer": ("canine",),
+    "DPRQuestionEncoderTokenizer": ("dpr",),
+    "DiaTokenizer": ("dia",),
+    "EsmcTokenizer": ("esmc", "esmfold2"),
+    "FNetTokenizer": ("fnet",),
+    "FunnelTokenizer": ("funnel",),
+    "MPNetTokenizer": ("mpnet",),
+    "NougatTokenizer": ("pp_formulanet",),
+    "OpenAIGPTTokenizer": ("openai-gpt",),
+    "PerceiverTokenizer": ("perceiver",),
+    "RagTokenizer": ("rag",),
+    "ReformerTokenizer": ("reformer",),
+    "SplinterTokenizer": ("splinter",),
+    "Tipsv2Tokenizer": ("tipsv2",),
 }
-"""The kinds of models that have this class, whatever class other files name."""
+"""The classes with which transformers 5 (5.24) loads a tokenizer.json for these kinds of models in
+config.json, if no file names a class."""
+_ALWAYS_OF_KIND = (
+    *("hyperclovax_vision_v2", "qwen2", "qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen4_exp"),
+)
+"""The kinds for which it takes that class even if the files name another one."""
 _MISTRAL = ("mistral", "mistral3", "voxtral", "ministral", "pixtral")
 _BEFORE_5 = re.compile(r"[0-4]\b|5\.0\.0\.?(dev|a|b|rc)")
 _MOST_DIGITS = 10
@@ -123,9 +186,12 @@ class FolderSettings:
     fixes_pattern: bool = False
     """Whether transformers gives a large tokenizer.json another pattern; see `_fixes_pattern`."""
     tokenizer_class: str = ""
-    """The class of transformers that the folder is for; "" if the files do not say it."""
+    """The class of transformers that the folder is for, without "Fast"; "" if the files do not say it."""
     class_used: str = ""
-    """See `_class_used`."""
+    """The class by which transformers 5 loads the folder if it has a tokenizer.json. It is "" if the kind of
+    model in config.json makes it follow the file."""
+    is_of_kind: bool = False
+    """Whether no file names this class, but it is that of the kind of model."""
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The flags of tokens, as `Carried.tokens` has them."""
     stops: list[int] = field(default_factory=list)
@@ -168,16 +234,14 @@ def read_settings(folder: str, main: str) -> FolderSettings:
                 old.wrong(f"the id of {old.shown(text)} must be a number from 0, not {old.shown(id)}")
             _add(settings, id, text, old.shown(text), old)
     # 2. What goes around texts, and in front of them.
-    settings.class_used = _class_used(folder, config)
+    _read_class(settings, folder, config)
     _read_switches(settings, folder, main, config, file)
     if main != TOKENIZER:
         _read_tokenizer_json(settings, folder)
     # 3. Everything else.
     _read_templates(settings, folder, config)
-    if isinstance(name := config.get("tokenizer_class"), str):
-        settings.tokenizer_class = name
-        if name in _WITHOUT_NAMES:
-            settings.roles = {**dict.fromkeys(("bos", "eos", "unk", "pad"), ""), **settings.roles}
+    if settings.tokenizer_class in _WITHOUT_NAMES:
+        settings.roles = {**dict.fromkeys(("bos", "eos", "unk", "pad"), ""), **settings.roles}
     ends = _object(folder, GENERATION).get("eos_token_id")
     for id in ends if isinstance(ends, list) else [] if ends is None else [ends]:
         if type(id) is not int:
@@ -294,7 +358,7 @@ def _read_switches(settings: FolderSettings, folder: str, main: str, config: Jso
     legacy = config.get("legacy")
     if main == TOKENIZER and settings.class_used in WITH_METASPACE:
         settings.options["prefix_after_special"] = bool(legacy) and settings.class_used == "LlamaTokenizer"
-    elif main != TOKENIZER and (legacy is False or config.get("tokenizer_class") == "CodeLlamaTokenizer"):
+    elif main != TOKENIZER and (legacy is False or settings.tokenizer_class == "CodeLlamaTokenizer"):
         settings.options["prefix_after_special"] = False
     settings.prefix_space = config.get("add_prefix_space")
     settings.fixes_pattern = config.get("fix_mistral_regex") is True and _fixes_pattern(folder)
@@ -314,19 +378,19 @@ def is_legacy_lost(config: Json) -> bool:
     return is_llama and config.get("backend") == "tokenizers" and not config.get("legacy")
 
 
-def _class_used(folder: str, config: Json) -> str:
-    """The class by which transformers 5 loads a folder with a tokenizer.json, without "Fast".
-
-    It is "" if the kind of model in config.json makes it follow the file, and if nothing says the class.
-    """
+def _read_class(settings: FolderSettings, folder: str, config: Json) -> None:
+    """Find out which class of transformers the folder is for, and which one loads a tokenizer.json."""
     model: Json = {}
     with suppress(ModelError):
         model = _object(folder, MODEL_CONFIG)
-    names = (config.get("tokenizer_class"), model.get("tokenizer_class"))
-    name = next((name for name in names if isinstance(name, str)), "").removesuffix("Fast")
     kind = str(model.get("model_type"))
-    own = next((own for own, kinds in _OWN_CLASS.items() if kind in kinds), name)
-    return "" if kind in _FOLLOW_FILE else own
+    of_kind = next((name for name, kinds in _OF_KIND.items() if kind in kinds), "")
+    given = (config.get("tokenizer_class"), model.get("tokenizer_class"))
+    named = next((name.removesuffix("Fast") for name in given if isinstance(name, str)), None)
+    settings.is_of_kind = named is None or kind in _ALWAYS_OF_KIND
+    settings.tokenizer_class = of_kind if named is None else named
+    used = of_kind if settings.is_of_kind else settings.tokenizer_class
+    settings.class_used = "" if kind in _FOLLOW_FILE else used
 
 
 def _fixes_pattern(folder: str) -> bool:
