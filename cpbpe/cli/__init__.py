@@ -25,7 +25,7 @@ from typing import Any, TextIO
 from cpbpe.cli.output import say
 from cpbpe.errors import MAKE_ROOM, NO_ROOM
 from cpbpe.lazy import importing
-from cpbpe.model.writing import written
+from cpbpe.model.writing import NewFile, written
 from cpbpe.spelling import spelled_as
 from cpbpe.version import __version__
 
@@ -100,18 +100,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["train", "no such file", "--out", "my"])
     1
     """
-    files: list[str] = []
+    files: list[NewFile] = []
     asked = written.set(files)
     signals = Signals()
     signals.begin()
     try:
         code = _ended(list(sys.argv[1:] if arguments is None else arguments))
         signals.is_over()
-    except KeyboardInterrupt as error:
+    except BaseException as error:
         signals.is_over()
-        were = "was" if len(files) == 1 else "were"
-        kept = f"{', '.join(files)} {were} written" if files else "nothing was written"
-        code = _fail(f"interrupted; {str(error) or kept}", 130)
+        behind = _signal_behind(error)
+        if behind is None:
+            raise
+        if isinstance(behind, SystemExit):
+            raise behind from None
+        names = [file.name for file in files if file.is_in_place]
+        were = "was" if len(names) == 1 else "were"
+        kept = f"{', '.join(names)} {were} written" if names else "nothing was written"
+        code = _fail(f"interrupted; {str(behind) or kept}", 130)
     finally:
         signals.is_over()
         written.reset(asked)
@@ -210,6 +216,8 @@ def _guarded(command: Any, options: object) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:
+        if _signal_behind(error) is not None:
+            raise
         if _is_full_output(error):
             _discard_output()  # so that the rest of it does not fail again
         return _fail(_describe(error), failed)
@@ -266,6 +274,19 @@ def _warn(
 
 _SOON = 0.01
 """After how many seconds a signal comes again, if it came at the wrong moment."""
+
+
+def _signal_behind(error: BaseException | None) -> KeyboardInterrupt | SystemExit | None:
+    """What a signal raised, if this is it, or if Python made another error of it.
+
+    A lock that is interrupted while it waits says that it cannot be released, and a codec says that decoding
+    failed, with the text of that in another KeyboardInterrupt.
+    """
+    while error is not None:
+        if isinstance(error, (KeyboardInterrupt, SystemExit)) and error.__cause__ is None:
+            return error
+        error = error.__context__
+    return None
 
 
 class Signals:

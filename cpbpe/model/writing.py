@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from errno import EISDIR, ENOENT
@@ -26,8 +26,9 @@ _SUFFIX = ".cpbpe.tmp"
 _MAX_STEM = 200
 """How many bytes of a name are kept in the temporary one. A name has 255 at most."""
 
-written: ContextVar[list[str] | None] = ContextVar("written", default=None)
-"""The files that were written, for a command that is interrupted and has to say so; None: nobody asks."""
+written: ContextVar[list[NewFile] | None] = ContextVar("written", default=None)
+"""The files of this context, for a command that is interrupted and has to say which ones are in their places;
+None: nobody asks."""
 
 
 def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None:
@@ -38,8 +39,8 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
     anything goes wrong, all temporary files are deleted. If a process is killed, the next one that writes the
     same file deletes what it has left.
     """
-    temporary: list[_Temporary] = []
-    in_place: Iterable[_Temporary] = temporary
+    temporary: list[NewFile] = []
+    noted = written.get()
     try:
         for name, content in files.items():
             write = content if callable(content) else partial(_write, content)
@@ -54,19 +55,18 @@ def write_all(files: Mapping[str, bytes | Callable[[BinaryIO], object]]) -> None
                     write(file)
                 continue
             # (It is in the list before there is a file, which Ctrl-C could leave there otherwise.)
-            temporary.append(_Temporary(path, name))
+            temporary.append(NewFile(path, name))
+            if noted is not None:
+                noted.append(temporary[-1])
             temporary[-1].open()
             with room_for(name):
                 temporary[-1].write(write)
         for made in temporary:
             made.rename()
     except BaseException:
-        in_place = [made for made in temporary if not made.remove()]
+        for made in temporary:
+            made.remove()
         raise
-    finally:
-        noted = written.get()
-        if noted is not None:
-            noted += [made.name for made in in_place]
 
 
 def is_stream(path: str) -> bool:
@@ -85,7 +85,7 @@ def _write(data: bytes, file: BinaryIO) -> None:
     file.write(data)
 
 
-class _Temporary:
+class NewFile:
     """A file under a temporary name, beside the one that it replaces.
 
     It is locked until it is renamed. So another process can tell a file that is being written from one that
@@ -101,7 +101,7 @@ class _Temporary:
         self._before = _stat(path)
         self._temporary: str | None = None
         self._file: BinaryIO | None = None
-        self._is_moved = False
+        self._may_be_moved = False
 
     def open(self) -> None:
         """Make the file."""
@@ -149,24 +149,25 @@ class _Temporary:
         assert self._temporary is not None
         if not HAS_LOCKS:
             self._file.close()  # Windows cannot rename a file that is open
-        self._is_moved = True
+        self._may_be_moved = True
         os.replace(self._temporary, self._path)
         self._file.close()
 
-    def remove(self) -> bool:
-        """Delete the file, unless it has its own name already; whether it had not."""
+    def remove(self) -> None:
+        """Delete the file, unless it has its own name already."""
         if self._temporary is None:
-            return True
+            return
         with suppress(OSError):
             if self._file is not None:
                 self._file.close()
-        try:
+        with suppress(OSError):
             os.unlink(self._temporary)
-        except FileNotFoundError:
-            return not self._is_moved
-        except OSError:
-            pass
-        return True
+            self._may_be_moved = False
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file has its own name."""
+        return self._may_be_moved and not os.path.exists(str(self._temporary))
 
 
 def _remove_abandoned(stem: str) -> None:

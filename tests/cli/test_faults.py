@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import cpbpe
-from cpbpe.cli import COMMANDS
+from cpbpe.cli import COMMANDS, main
 from cpbpe.cli.spm import PROGRAMS
 from cpbpe.model.formats.registry import FORMATS
 from tests.conftest import CORE
@@ -430,6 +430,36 @@ def test_interrupted(stage: Stage) -> None:
         if stage.row.goes_on:
             stage.it_can_be_run_again()
     told("Ctrl-C, SIGTERM", stage, hits, f"of {tries}")
+
+
+@pytest.mark.parametrize(
+    "other", [RuntimeError("cannot release un-acquired lock"), ValueError("decoding failed"), None]
+)
+@pytest.mark.parametrize("signal_raises", [KeyboardInterrupt(), SystemExit(143)])
+def test_what_python_makes_of_a_signal(
+    signal_raises: BaseException,
+    other: Exception | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Locks and codecs that are interrupted raise other errors, or the same one with another text."""
+
+    def run(options: object) -> int:
+        try:
+            raise signal_raises
+        except BaseException as error:
+            if other is None:
+                raise KeyboardInterrupt("decoding failed (KeyboardInterrupt: )") from error
+            raise other  # noqa: B904
+
+    monkeypatch.setattr("cpbpe.cli.inspect.run", run)
+    if isinstance(signal_raises, SystemExit):
+        with pytest.raises(SystemExit, match="143"):
+            main(["inspect", "m.model"])
+        assert capsys.readouterr().err == ""
+    else:
+        assert main(["inspect", "m.model"]) == 130
+        assert capsys.readouterr().err == "cpbpe: interrupted; nothing was written\n"
 
 
 WRONG_MOMENTS = {
