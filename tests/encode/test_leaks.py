@@ -89,11 +89,14 @@ def calls(family: str, folder: Path) -> dict[str, Call]:
 @tiers.slow
 @pytest.mark.parametrize("family", ["characters", "bytes"])
 def test_nothing_is_kept(family: str, tmp_path: Path) -> None:
-    """For each call, less than a block of Python or four bytes each time. (Python's caches grow at first.)"""
+    """For each call, less than a block of Python or four bytes each time.
+
+    Python's caches grow at first: by a thousand blocks during the first thousand calls that count words.
+    """
     most, kept = budget.examples(700), []
     for name, call in calls(family, tmp_path).items():
         count = max(most // (20 if name in SLOW else 1), 20)
-        for _ in repeat(None, 20):
+        for _ in repeat(None, max(count // 2, 20)):
             call()
         before = in_use()
         for _ in repeat(None, count):
