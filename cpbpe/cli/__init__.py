@@ -129,8 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _ended(arguments: list[str]) -> int:
     """Run the command, and write the last of its output while a failure of that can still be reported."""
     try:
-        if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters that pieces have
-            sys.stdout.reconfigure(errors="backslashreplace")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            if isinstance(sys.stdout.buffer, io.FileIO):
+                sys.stdout = _by_lines(sys.stdout)
+            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack characters of pieces
         code = _run(arguments)
         try:
             if sys.stdout is not None:
@@ -146,6 +148,14 @@ def _ended(arguments: list[str]) -> int:
     except OSError as error:  # from the flush: the disk is full
         _discard_output()
         return _fail(_describe(error), 1)
+
+
+def _by_lines(out: io.TextIOWrapper) -> io.TextIOWrapper:
+    """An output that has no buffer (`python -u`, PYTHONUNBUFFERED), but line by line.
+
+    Without a buffer, Python takes no notice if a disk has room only for the first part of what is written.
+    """
+    return open(out.fileno(), "w", 1, encoding=out.encoding, errors=out.errors, closefd=False)
 
 
 def _run(arguments: list[str]) -> int:
@@ -212,6 +222,9 @@ def _guarded(command: Any, options: object) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             code: int = command.run(options)
+        with suppress(BrokenPipeError):  # (for `_ended`, where it comes again)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, so that a full disk has the exit code of the command
         return code
     except BrokenPipeError:
         raise

@@ -180,6 +180,35 @@ def test_a_full_disk(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (1, b"cpbpe: " + message + b"\n")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["diff", "m.model", "other.model"], 2),
+        (["lint", "m.model"], 2),
+        (["inspect", "m.model"], 1),
+        (["encode", "m.model", "corpus.txt"], 1),
+        (["train", "--help"], 1),
+    ],
+)
+def test_room_for_half_of_the_output(arguments: list[str], code: int, unbuffered: str) -> None:
+    """Without a buffer, Python would take no notice of the other half."""
+    Path("m.model").write_bytes(zoo.model("llama"))
+    Path("other.model").write_bytes(zoo.model("nfkc"))
+    whole = run(arguments).stdout
+    most = len(whole) // 2
+    limited = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, ({most},) * 2); "
+    limited += f"import sys; sys.argv[1:] = {arguments}; runpy.run_module('cpbpe', run_name='__main__')"
+    environment = processes.environment(PYTHONUNBUFFERED=unbuffered, PYTHONDONTWRITEBYTECODE="1")
+    with open("out", "wb") as out:
+        given = {"stdout": out, "stderr": subprocess.PIPE, "env": environment, "capture_output": False}
+        done = processes.run("-c", limited, cwd=Path.cwd(), **given)
+    message = b"cpbpe: the standard output: File too large; make room there, or choose another disk\n"
+    assert (done.returncode, done.stderr) == (code, message)
+    assert Path("out").read_bytes() == whole[:most]
+
+
 def test_a_terminal_without_most_characters() -> None:
     done = run(["quickstart"], env=processes.environment(PYTHONIOENCODING="ascii"))
     assert (done.returncode, done.stderr) == (0, b"")
