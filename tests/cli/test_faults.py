@@ -367,7 +367,7 @@ def stage(
 def told(what: str, stage: Stage, times: int, more: object = "") -> None:
     """For whoever runs many: `pytest -s` shows how many there were, and `CPBPE_RECORD` keeps it."""
     print(f"\n{what}: {times} {more}, {stage.row.call[:90]}", flush=True)
-    budget.TRIED[what] += times
+    budget.tried(what, times)
 
 
 @rows(WRITERS)

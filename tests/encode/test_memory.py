@@ -205,7 +205,7 @@ def outcomes(
     assert done.returncode == 0, (lines, done.stderr.decode()[-2000:])
     for line in lines:
         call, found = json.loads(line)
-        budget.TRIED["too little memory"] += len(found)
+        budget.tried("too little memory", len(found))
         yield call, found
 
 

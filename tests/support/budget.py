@@ -12,6 +12,7 @@ From 1,000 on, tests also do all that they leave out of usual runs because it is
 
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -22,16 +23,29 @@ MUCH = int(os.environ.get("CPBPE_EXAMPLES") or 0) >= 1000
 SEED = int(os.environ.get("CPBPE_SEED") or 1)
 TRIED: Counter[str] = Counter()
 """What was made to fail on purpose, and how often."""
+TESTS: dict[str, str] = {}
+"""The function that does so."""
 FAILED: set[str] = set()
 """The tests that failed."""
 
 
-def record(command: str, failed: int) -> None:
+def tried(what: str, times: int) -> None:
+    """Remember what the test that runs made to fail on purpose."""
+    TRIED[what] += times
+    TESTS[what] = re.split(r"[\[ ]", os.environ["PYTEST_CURRENT_TEST"])[0]
+
+
+def record(command: str) -> None:
     """Write what was `TRIED` into the file that `CPBPE_RECORD` names, for tests.support.evidence."""
     if name := os.environ.get("CPBPE_RECORD"):
         many = f"CPBPE_EXAMPLES={examples(0)} " if examples(0) else ""
-        about = {"command": many + command, "found": failed}
-        lines = [{"kind": "faults", "what": what, "times": times, **about} for what, times in TRIED.items()]
+        failed = Counter(test.partition("[")[0] for test in FAILED)
+        others = sum(count for test, count in failed.items() if test not in TESTS.values())
+        lines: list[dict[str, object]] = []
+        for what, times in TRIED.items():
+            found = failed[TESTS[what]] + others  # (rather twice than not at all)
+            about = {"times": times, "command": many + command, "found": found}
+            lines.append({"kind": "faults", "what": what, **about})
         with Path(name).open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
 
