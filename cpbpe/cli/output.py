@@ -117,16 +117,18 @@ def write_parts(path: str | None, parts: Callable[[], Generator[bytes | memoryvi
     with importing:
         from contextlib import closing
 
-    def write(file: BinaryIO) -> None:
+    def write(file: BinaryIO, at_once: bool = False) -> None:
         made = parts()
         with closing(made):
             for part in made:
                 file.write(part)
+                if at_once:
+                    file.flush()
 
     if path is None:
         out = _stdout()
         out.flush()
-        write(out.buffer)
+        write(out.buffer, bool(out.line_buffering))
         out.buffer.flush()
         return
     make_folder(path)
