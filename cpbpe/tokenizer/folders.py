@@ -260,9 +260,10 @@ def _is_rebuilt(spec: ModelSpec, beside: FolderSettings) -> bool:
 
 
 def _rebuilt(beside: FolderSettings) -> str:
+    others = "perhaps other ones" if beside.class_used in _OF_THEIR_OWN else "other ones"
     return (
         f"the class {beside.class_used} of transformers 5 makes the normalizer and the pre-tokenizer anew, "
-        f"and other ones than those in this file, so ids can differ"
+        f"and {others} than those in this file, so ids can differ"
     )
 
 
