@@ -626,7 +626,10 @@ def test_a_class_that_makes_other_parts_is_named(tmp_path: Path, name: str | Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 24), reason="other kinds")
+@pytest.mark.skipif(
+    tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 24),
+    reason="the kinds are those of version 5.24",
+)
 @pytest.mark.parametrize("name", [None, "GPT2Tokenizer", "PreTrainedTokenizerFast"])
 def test_every_kind_of_model(tmp_path: Path, name: str | None) -> None:
     """Whichever class transformers takes for it: the ids are the same, or load warns."""

@@ -21,18 +21,15 @@ from hypothesis import HealthCheck, settings
 MUCH = int(os.environ.get("CPBPE_EXAMPLES") or 0) >= 1000
 """Whether there is time for everything, also for what is alike to what is tried every day."""
 SEED = int(os.environ.get("CPBPE_SEED") or 1)
-TRIED: Counter[str] = Counter()
-"""What was made to fail on purpose, and how often."""
-TESTS: dict[str, str] = {}
-"""The function that does so."""
+TRIED: Counter[tuple[str, str]] = Counter()
+"""What was made to fail on purpose, by which test function, and how often."""
 FAILED: set[str] = set()
 """The tests that failed."""
 
 
 def tried(what: str, times: int) -> None:
     """Remember what the test that runs made to fail on purpose."""
-    TRIED[what] += times
-    TESTS[what] = re.split(r"[\[ ]", os.environ["PYTEST_CURRENT_TEST"])[0]
+    TRIED[what, re.split(r"[\[ ]", os.environ["PYTEST_CURRENT_TEST"])[0]] += times
 
 
 def record(command: str) -> None:
@@ -40,10 +37,10 @@ def record(command: str) -> None:
     if name := os.environ.get("CPBPE_RECORD"):
         many = f"CPBPE_EXAMPLES={examples(0)} " if examples(0) else ""
         failed = Counter(test.partition("[")[0] for test in FAILED)
-        others = sum(count for test, count in failed.items() if test not in TESTS.values())
+        others = sum(count for test, count in failed.items() if test not in {name for _, name in TRIED})
         lines: list[dict[str, object]] = []
-        for what, times in TRIED.items():
-            found = failed[TESTS[what]] + others  # (rather twice than not at all)
+        for (what, test), times in TRIED.items():
+            found = failed[test] + others  # (rather twice than not at all)
             about = {"times": times, "command": many + command, "found": found}
             lines.append({"kind": "faults", "what": what, **about})
         with Path(name).open("a", encoding="utf-8") as file:
