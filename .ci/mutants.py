@@ -7,9 +7,10 @@
     .ci/mutants.py --record FILE --part 3/20       # also writes records for tests.support.evidence
 
 What no test notices is shown at the end. The mistakes in the core are those of cargo-mutants (cargo install
-cargo-mutants), and its own tests have to notice them. Those in the reference are made here: another
-comparison, another number, a condition turned around, a step left out. Tests that compare it with the core
-and with sentencepiece have to notice them: first those of TESTS, and if none does, the fast tier of FOLDERS.
+cargo-mutants). Its own tests have to notice them, and if none does, those of TESTS, with a core that has the
+mistake. Those in the reference are made here: another comparison, another number, a condition turned around,
+a step left out. Tests that compare it with the core and with sentencepiece have to notice them: TESTS, and at
+last the fast tier of FOLDERS.
 
 The tests run in copies of the repository, so that it can be worked on meanwhile.
 """
@@ -34,6 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = ("cut", "merge", "cache", "decode", "train")
 """Rooms of the core in which a mistake gives wrong ids, wrong text or a wrong model."""
 TESTS = {
+    "cut": "encode/test_goldens.py encode/test_parity.py encode/test_documents.py bytes/test_cuts.py",
+    "merge": "encode/test_goldens.py encode/test_parity.py bytes/test_ranks.py bytes/test_models.py",
+    "cache": "encode/test_goldens.py encode/test_parity.py encode/test_growth.py bytes/test_models.py",
+    "decode": "encode/test_goldens.py encode/test_parity.py encode/test_option_matrix_decoding.py",
+    "train": "train/test_core.py train/test_parity_training.py bytes/test_training.py",
     "reference/encoding.py": "encode/test_goldens.py encode/test_parity.py",
     "reference/merging.py": "encode/test_goldens.py encode/test_parity.py bytes/test_ranks.py",
     "reference/lines.py": "encode/test_given_texts.py cli",
@@ -45,9 +51,9 @@ TESTS = {
     "reference/byte_level/training.py": "bytes/test_training.py bytes/test_counters.py",
     "reference/byte_level/word_ends.py": "bytes/test_word_ends.py",
 }
-"""For each file of the reference, the tests that most likely notice a mistake in it."""
+"""For each room of the core and file of the reference, the tests that most likely notice a mistake in it."""
 FOLDERS = ["encode", "bytes", "train", "split", "show", "tools/test_built.py"]
-"""The tests that have to notice it at last."""
+"""The tests that have to notice one in the reference at last."""
 TIMES = 5
 """How many times as long tests may take with a mistake: usually a loop goes on for ever then."""
 
@@ -163,36 +169,44 @@ LIMITS: dict[str, float] = {}
 """How long tests may take."""
 
 
-def in_reference(file: str, chosen: slice) -> Outcomes:
-    """The mistakes in a file of the reference."""
+def limit_of(folder: Path, tests: list[str]) -> float:
+    """How long these tests may take, after a run without any mistake."""
+    key = " ".join(tests)
+    if key not in LIMITS:
+        begun = time.monotonic()
+        if outcome_of(folder, tests) != "missed":
+            sys.exit(f"tests fail without any mistake: {key}")
+        LIMITS[key] = TIMES * (time.monotonic() - begun)
+    return LIMITS[key]
+
+
+def copy_into(folder: Path) -> None:
+    """Copy the repository, and the core that is built, into a folder."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True)
+    compiled = [str(path.relative_to(ROOT)) for path in ROOT.glob("cpbpe/_core*")]
+    for path in [*listed.stdout.rstrip("\0").split("\0"), *compiled]:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / path, folder / path)
+
+
+def in_reference(file: str, chosen: slice, folder: Path) -> Outcomes:
+    """The mistakes in a file of the reference, made in a copy of the repository."""
     found: Outcomes = {"caught": [], "missed": [], "timeout": [], "unviable": []}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        listed = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
-        )
-        compiled = [str(path.relative_to(ROOT)) for path in ROOT.glob("cpbpe/_core*")]
-        for path in [*listed.stdout.rstrip("\0").split("\0"), *compiled]:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / path, folder / path)
-        tests = TESTS[file].split()
-        for some in (tests, FOLDERS):
-            if " ".join(some) not in LIMITS:
-                begun = time.monotonic()
-                if outcome_of(folder, some) != "missed":
-                    sys.exit(f"tests fail without any mistake: {' '.join(some)}")
-                LIMITS[" ".join(some)] = TIMES * (time.monotonic() - begun)
-        for what, text in list(mistakes((ROOT / "cpbpe" / file).read_text(encoding="utf-8")))[chosen]:
-            (folder / "cpbpe" / file).write_text(text, encoding="utf-8")
-            outcome = outcome_of(folder, tests, LIMITS[" ".join(tests)])
-            if outcome == "missed":
-                outcome = outcome_of(folder, FOLDERS, LIMITS[" ".join(FOLDERS)])
-            found[outcome].append(f"{file}:{what}")
+    tests = TESTS[file].split()
+    limit, last_limit = limit_of(folder, tests), limit_of(folder, FOLDERS)
+    for what, text in list(mistakes((ROOT / "cpbpe" / file).read_text(encoding="utf-8")))[chosen]:
+        (folder / "cpbpe" / file).write_text(text, encoding="utf-8")
+        outcome = outcome_of(folder, tests, limit)
+        if outcome == "missed":
+            outcome = outcome_of(folder, FOLDERS, last_limit)
+        found[outcome].append(f"{file}:{what}")
+    shutil.copy2(ROOT / "cpbpe" / file, folder / "cpbpe" / file)
     return found
 
 
-def in_core(room: str, part: str) -> Outcomes:
-    """The mistakes in a room of the core."""
+def in_core(room: str, part: str, folder: Path) -> Outcomes:
+    """The mistakes in a room of the core. The folder is a copy of the repository."""
+    # 1. Do the core's own tests notice them?
     files = "cpbpe/src/decode.rs" if room == "decode" else f"cpbpe/src/{room}/**/*.rs"
     with tempfile.TemporaryDirectory() as name:
         command = ["cargo", "mutants", "--package", "cpbpe", "--file", files, "--output", name]
@@ -210,8 +224,35 @@ def in_core(room: str, part: str) -> Outcomes:
         )
         if run.returncode not in (0, 2, 3):  # (2 and 3: some were missed, or never ended)
             sys.exit("cargo mutants failed")
+        output = Path(name, "mutants.out")
         kinds = ("caught", "missed", "timeout", "unviable")
-        return {kind: Path(name, "mutants.out", f"{kind}.txt").read_text().splitlines() for kind in kinds}
+        found = {kind: (output / f"{kind}.txt").read_text().splitlines() for kind in kinds}
+        runs = json.loads((output / "outcomes.json").read_text())["outcomes"]
+        missed = [run for run in runs if run["summary"] == "MissedMutant"]
+        # 2. Does Python notice the others?
+        if not missed:
+            return found
+        build_in(folder)
+        limit = limit_of(folder, TESTS[room].split())
+        found["missed"].clear()
+        for run in missed:
+            mutant = run["scenario"]["Mutant"]
+            patch = ["patch", "--silent", f"--input={output / run['diff_path']}", mutant["file"]]
+            subprocess.run(patch, cwd=folder / "core", check=True)
+            build_in(folder)
+            outcome = outcome_of(folder, TESTS[room].split(), limit)
+            subprocess.run([*patch, "--reverse"], cwd=folder / "core", check=True)
+            found[outcome].append(mutant["name"])
+    # 3. What comes next has no mistake.
+    shutil.copy2(ROOT / "cpbpe/_core.abi3.so", folder / "cpbpe")
+    return found
+
+
+def build_in(folder: Path) -> None:
+    """Build the core of a copy of the repository, with its checks for overflow, where Python finds it."""
+    command = ["cargo", "build", "--quiet", "--package", "cpbpe-python", "--target-dir", "target"]
+    subprocess.run(command, cwd=folder / "core", check=True)
+    shutil.copy2(folder / "core/target/debug/lib_core.so", folder / "cpbpe/_core.abi3.so")
 
 
 def main() -> int:
@@ -229,29 +270,32 @@ def main() -> int:
         parser.error(f"there is no room {unknown[0]}")
     part, parts = map(int, options.part.split("/")) if options.part else (0, 1)
     survived = 0
-    for room in rooms:
-        begun = time.monotonic()
-        found = in_core(room, options.part) if room in CORE else in_reference(room, slice(part, None, parts))
-        counts = {kind: len(some) for kind, some in found.items()}
-        print(
-            f"{room}: {counts} in {time.monotonic() - begun:.0f} s",
-            *found["missed"],
-            sep="\n    ",
-            flush=True,
-        )
-        survived += counts["missed"]
-        if options.record is not None:
-            about = {
-                "mutants": sum(counts.values()),
-                "killed": counts["caught"],
-                "survived": counts["missed"],
-            }
-            others = {"timed_out": counts["timeout"], "unviable": counts["unviable"]}
-            command = " ".join([".ci/mutants.py", *(["--part", options.part] if options.part else []), room])
-            record = {"kind": "mutation", "room": room, **about, **others, "command": command}
-            with options.record.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        copy_into(folder)
+        for room in rooms:
+            begun = time.monotonic()
+            if room in CORE:
+                found = in_core(room, options.part, folder)
+            else:
+                found = in_reference(room, slice(part, None, parts), folder)
+            counts = {kind: len(some) for kind, some in found.items()}
+            seconds = time.monotonic() - begun
+            print(f"{room}: {counts} in {seconds:.0f} s", *found["missed"], sep="\n    ", flush=True)
+            survived += counts["missed"]
+            if options.record is not None:
+                write_record(options.record, room, options.part, counts)
     return int(survived > 0)
+
+
+def write_record(path: Path, room: str, part: str, counts: dict[str, int]) -> None:
+    """Append what was done to a file of records."""
+    about = {"mutants": sum(counts.values()), "killed": counts["caught"], "survived": counts["missed"]}
+    others = {"timed_out": counts["timeout"], "unviable": counts["unviable"]}
+    command = " ".join([".ci/mutants.py", *(["--part", part] if part else []), room])
+    record = {"kind": "mutation", "room": room, **about, **others, "command": command}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":
