@@ -15,6 +15,8 @@ use crate::watch::{in_parts, Check, Checks};
 pub const NO_ID: u32 = u32::MAX;
 /// A copy of a short text writes this many bytes, even if the text has fewer.
 const SLACK: usize = 16;
+/// Room is made for this many short texts at once.
+const GROUP: usize = 64;
 /// Fewer ids than this are not worth a thread.
 const MIN_PART: usize = 1 << 16;
 /// Whether to go on is checked once in this many ids.
@@ -134,9 +136,9 @@ impl Decoder {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         // Reserve a little more room than most texts need: moving a short text takes as long as decoding ten ids.
-        out.grow(ids.len() * 5 + 3 * SLACK)?;
+        out.grow(ids.len() * 5 + ids.len().min(GROUP) * SLACK)?;
         let begin = out.len();
-        let mut text = Text { decoder: self, texts, keep_invalid, run: Vec::new(), at_beginning: true, out, begin };
+        let mut text = Text { decoder: self, keep_invalid, run: Vec::new(), at_beginning: true, out, begin };
         let mut position = 0;
         let mut next_check = CHECK_IDS;
         while position < ids.len() {
@@ -152,8 +154,8 @@ impl Decoder {
                     continue;
                 }
             }
-            match texts.pieces.get(ids[position] as usize) {
-                Some(&piece) => text.add(piece)?,
+            match texts.get(ids[position]) {
+                Some((kind, piece)) => text.add(kind, piece)?,
                 None => text.add_unknown(other(position)?)?,
             }
             position += 1;
@@ -197,27 +199,31 @@ impl DecodedTexts {
 
 /// What each id is decoded to, ready to copy.
 struct PieceTexts {
-    /// The decoded pieces, one after the other, and `SLACK` bytes.
-    blob: Vec<u8>,
-    /// For each id, which part of `blob` is its text.
+    /// For each id, its text or where it is.
     pieces: Vec<PieceText>,
+    /// The long texts, one after the other.
+    long: Vec<u8>,
 }
 
-/// What one id is decoded to.
+/// What one id is decoded to: a record of `SLACK` bytes, so that a short text is found and copied in one step.
 #[derive(Clone, Copy)]
+#[repr(C)]
 struct PieceText {
-    /// Where its text begins in `blob`.
-    begin: u32,
-    /// How many bytes it has there.
-    length: u16,
-    /// How it is decoded.
-    kind: TextKind,
+    /// A short text; or where a long one begins in `long`, and how many bytes it has.
+    bytes: [u8; SLACK - 1],
+    /// The length of a short text, the kind, and a bit for a long one.
+    tag: u8,
 }
+
+/// The bits of a tag.
+const LENGTH: u8 = 0x0F;
+const KIND: u32 = 4;
+const LONG: u8 = 0x80;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 enum TextKind {
-    /// Text that always stays whole.
+    /// Text that always stays whole. An ASCII character is one, even if it is a BYTE piece: no byte can be part of the
+    /// same character.
     Plain,
     /// Text whose first space may be the dummy prefix.
     Spaced,
@@ -230,6 +236,17 @@ enum TextKind {
     /// The same, but the name of the piece begins with U+2581, which counts as a dropped space, although the surface
     /// does not have it.
     UnknownSpaced,
+}
+
+impl TextKind {
+    const ALL: [TextKind; 6] = [
+        TextKind::Plain,
+        TextKind::Spaced,
+        TextKind::Control,
+        TextKind::Byte,
+        TextKind::Unknown,
+        TextKind::UnknownSpaced,
+    ];
 }
 
 /// How the beginning of a text is treated.
@@ -254,81 +271,118 @@ impl Beginning {
 impl PieceTexts {
     /// Decode every piece once.
     fn new(vocab: &Vocab) -> Result<PieceTexts, Halt> {
-        let mut blob: Vec<u8> = Vec::new();
-        let mut pieces = with_room(vocab.len())?;
-        let mut text = Vec::new();
+        let mut texts = PieceTexts { pieces: with_room(vocab.len())?, long: Vec::new() };
+        let (mut name, mut text) = (Vec::new(), Vec::new());
         for id in 0..vocab.len() as u32 {
-            let begin = blob.len() as u32;
+            name.clear();
             text.clear();
-            vocab.text_of(id, &mut text);
-            blob.grow(text.len().max(vocab.unk_surface.len()) + SLACK)?;
-            let spaced = vocab.byte_level.is_none() && text.starts_with(utf8::SPACE);
+            vocab.text_of(id, &mut name);
+            text.grow(name.len())?;
+            let spaced = vocab.byte_level.is_none() && name.starts_with(utf8::SPACE);
             let kind = match vocab.kind(id) {
                 piece_type::CONTROL => TextKind::Control,
                 piece_type::UNKNOWN if spaced => TextKind::UnknownSpaced,
                 piece_type::UNKNOWN => TextKind::Unknown,
-                piece_type::BYTE => TextKind::Byte,
-                _ if spaced => TextKind::Spaced,
-                _ => TextKind::Plain,
+                piece_type::BYTE => {
+                    text.push(byte_of(&name).unwrap_or_default());
+                    if text.is_ascii() {
+                        TextKind::Plain
+                    } else {
+                        TextKind::Byte
+                    }
+                }
+                _ => {
+                    match vocab.byte_level {
+                        Some(_) => text.extend_from_slice(&name),
+                        None => utf8::spaces_into(&name, &mut text),
+                    }
+                    if spaced {
+                        TextKind::Spaced
+                    } else {
+                        TextKind::Plain
+                    }
+                }
             };
-            match kind {
-                TextKind::Control => {}
-                TextKind::Byte => blob.push(byte_of(&text).unwrap_or_default()),
-                TextKind::Unknown | TextKind::UnknownSpaced => blob.extend_from_slice(&vocab.unk_surface),
-                TextKind::Plain | TextKind::Spaced if vocab.byte_level.is_some() => blob.extend_from_slice(&text),
-                TextKind::Plain | TextKind::Spaced => utf8::spaces_into(&text, &mut blob),
-            }
-            // A surface may be longer than any piece. One whose length does not fit is looked up again.
-            let length = u16::try_from(blob.len() - begin as usize).unwrap_or(u16::MAX);
-            pieces.push(PieceText { begin, length, kind });
+            let surface = matches!(kind, TextKind::Unknown | TextKind::UnknownSpaced);
+            texts.add(kind, if surface { &vocab.unk_surface } else { &text })?;
         }
-        blob.resize(blob.len() + SLACK, 0);
-        Ok(PieceTexts { blob, pieces })
+        Ok(texts)
     }
 
-    /// How an id is decoded, and its text. If that is the surface, it may be cut off.
+    /// Append the text of the next id.
+    fn add(&mut self, kind: TextKind, text: &[u8]) -> Result<(), Halt> {
+        let mut piece = PieceText { bytes: [0; SLACK - 1], tag: (kind as u8) << KIND };
+        match piece.bytes.get_mut(..text.len()) {
+            Some(place) => {
+                place.copy_from_slice(text);
+                piece.tag |= text.len() as u8;
+            }
+            None => {
+                piece.tag |= LONG;
+                for (place, number) in piece.bytes.chunks_exact_mut(4).zip([self.long.len(), text.len()]) {
+                    place.copy_from_slice(&(number as u32).to_le_bytes());
+                }
+                self.long.try_extend(text)?;
+            }
+        }
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// How an id is decoded, and its text.
     #[inline]
     fn get(&self, id: u32) -> Option<(TextKind, &[u8])> {
         let piece = self.pieces.get(id as usize)?;
-        Some((piece.kind, &self.blob[piece.begin as usize..][..usize::from(piece.length)]))
+        let kind = TextKind::ALL[usize::from((piece.tag & !LONG) >> KIND)];
+        if piece.tag & LONG == 0 {
+            return Some((kind, &piece.bytes[..usize::from(piece.tag & LENGTH)]));
+        }
+        let number = |at: usize| piece.bytes[at..].first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes) as usize);
+        Some((kind, &self.long[number(0)..][..number(4)]))
     }
 
     /// Append plain texts, up to the first id that is decoded in any other way. Returns how many there were.
     #[inline(never)]
     fn copy_texts(&self, ids: &[u32], out: &mut Vec<u8>) -> Result<usize, Halt> {
-        for (count, &id) in ids.iter().enumerate() {
-            let Some(piece) = self.pieces.get(id as usize) else { return Ok(count) };
-            if !matches!(piece.kind, TextKind::Plain | TextKind::Spaced) {
-                return Ok(count);
-            }
-            let (begin, length) = (piece.begin as usize, usize::from(piece.length));
-            match self.blob.get(begin..begin + SLACK) {
-                Some(bytes) if length <= SLACK => {
-                    let end = out.len();
-                    if out.capacity() - end < SLACK {
-                        out.grow(out.capacity() + SLACK)?;
-                    }
-                    // SAFETY: there is room for SLACK bytes, of which `length` are the text. Copying a few bytes too
-                    // many takes one step, and saves a call.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().add(end), SLACK);
-                        out.set_len(end + length);
-                    }
+        let mut count = 0;
+        while count < ids.len() {
+            // 1. Short texts. There is room for a group of them, so that nothing need be asked about each.
+            let stop = ids.len().min(count + GROUP);
+            out.grow((stop - count) * SLACK)?;
+            let mut end = out.len();
+            for &id in &ids[count..stop] {
+                let Some(piece) = self.pieces.get(id as usize) else { break };
+                if piece.tag > (TextKind::Spaced as u8) << KIND | LENGTH {
+                    break;
                 }
-                _ => {
-                    out.grow(length)?;
-                    out.extend_from_slice(&self.blob[begin..begin + length]);
+                // SAFETY: a record has SLACK bytes, for each id of the group there was room for as many, and no text is
+                // longer. Copying a few bytes too many takes one step, and saves a call.
+                unsafe {
+                    let to = out.as_mut_ptr().add(end);
+                    std::ptr::copy_nonoverlapping(std::ptr::from_ref(piece).cast(), to, SLACK);
                 }
+                end += usize::from(piece.tag & LENGTH);
+                count += 1;
             }
+            // SAFETY: all bytes up to here have been written.
+            unsafe { out.set_len(end) };
+            if count == stop {
+                continue;
+            }
+            // 2. A long one, or the end.
+            match self.get(ids[count]) {
+                Some((TextKind::Plain | TextKind::Spaced, text)) => out.try_extend(text)?,
+                _ => return Ok(count),
+            }
+            count += 1;
         }
-        Ok(ids.len())
+        Ok(count)
     }
 }
 
 /// A text that is being decoded.
 struct Text<'a> {
     decoder: &'a Decoder,
-    texts: &'a PieceTexts,
     /// Whether bytes that form no character stay.
     keep_invalid: bool,
     /// The bytes of a run of BYTE pieces that has not ended.
@@ -353,26 +407,19 @@ impl Text<'_> {
 
     /// Append a piece.
     #[inline]
-    fn add(&mut self, piece: PieceText) -> Result<(), Halt> {
+    fn add(&mut self, kind: TextKind, text: &[u8]) -> Result<(), Halt> {
         // 1. Bytes wait for the end of their run, and then make characters.
-        if piece.kind == TextKind::Byte {
-            self.run.try_push(self.texts.blob[piece.begin as usize])?;
-            return Ok(());
+        if kind == TextKind::Byte {
+            return self.run.try_extend(text);
         }
         self.end_run()?;
         self.at_beginning = self.still_at_beginning();
-        if piece.kind == TextKind::Control {
+        if kind == TextKind::Control {
             return Ok(());
         }
         // 2. A text, perhaps without its first space: that may be the dummy prefix.
-        let spaced = matches!(piece.kind, TextKind::Spaced | TextKind::UnknownSpaced);
-        let drop = self.drops(spaced);
-        let begin = piece.begin as usize;
-        let text = match piece.kind {
-            TextKind::Unknown | TextKind::UnknownSpaced => &self.decoder.vocab.unk_surface[..],
-            _ => &self.texts.blob[begin + usize::from(drop)..begin + usize::from(piece.length)],
-        };
-        self.append(text, drop)
+        let drop = self.drops(matches!(kind, TextKind::Spaced | TextKind::UnknownSpaced));
+        self.append(&text[usize::from(drop && kind == TextKind::Spaced)..], drop)
     }
 
     /// Append a piece that the vocabulary does not have.
@@ -559,7 +606,6 @@ impl Decoder {
             dropped = false;
             match known {
                 None => decoded.add(vocab.unk.unwrap_or(NO_ID), unknown)?,
-                Some((id, TextKind::Unknown | TextKind::UnknownSpaced, _)) => decoded.add(id, &vocab.unk_surface)?,
                 Some((id, TextKind::Spaced, text)) if at_beginning && self.beginning.drops_space => {
                     dropped = !self.beginning.drops_all;
                     decoded.add(id, &text[1..])?;
