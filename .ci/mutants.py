@@ -284,16 +284,17 @@ def main() -> int:
             print(f"{room}: {counts} in {seconds:.0f} s", *found["missed"], sep="\n    ", flush=True)
             survived += counts["missed"]
             if options.record is not None:
-                write_record(options.record, room, options.part, counts)
+                write_record(options.record, room, options.part, found)
     return int(survived > 0)
 
 
-def write_record(path: Path, room: str, part: str, counts: dict[str, int]) -> None:
-    """Append what was done to a file of records."""
-    about = {"mutants": sum(counts.values()), "killed": counts["caught"], "survived": counts["missed"]}
-    others = {"timed_out": counts["timeout"], "unviable": counts["unviable"]}
+def write_record(path: Path, room: str, part: str, found: Outcomes) -> None:
+    """Append what was done to a file of records. Somebody has to add why those that survived could."""
+    about = {"mutants": sum(map(len, found.values())), "killed": len(found["caught"])}
+    others = {"timed_out": len(found["timeout"]), "unviable": len(found["unviable"])}
+    survived = dict.fromkeys(found["missed"], "")
     command = " ".join([".ci/mutants.py", *(["--part", part] if part else []), room])
-    record = {"kind": "mutation", "room": room, **about, **others, "command": command}
+    record = {"kind": "mutation", "room": room, **about, "survived": survived, **others, "command": command}
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
 

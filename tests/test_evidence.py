@@ -220,6 +220,12 @@ def test_records_are_sums() -> None:
     assert "| fuzzing | 2 minutes in CI; 3 runs |" in text
     assert "| Miri | – |" in text
     assert "| Miri | 1 run |" in evidence.page([record("sanitizer", name="Miri")])
+    survived = {"a.rs:1: replace | with ^": "the bits never meet"}
+    mutated = record("mutation", room="cut", mutants=9, killed=8, survived=survived, timed_out=0, unviable=0)
+    text = evidence.page([mutated, mutated | {"survived": {}}])
+    assert "| 1.2.3+ | `cut` | 18 | 16 | 0 | 0 | 1 |" in text
+    assert "| 1.2.3+ | `a.rs:1: replace \\| with ^` | the bits never meet |" in text
+    assert "say why" in evidence.wrong(mutated | {"survived": dict.fromkeys(survived, "")})
     every = evidence.page([record(kind) for kind in evidence.KINDS])
     assert every.count("\n### ") == len(evidence.KINDS) + 1
 

@@ -63,7 +63,7 @@ KINDS: dict[str, dict[str, type]] = {
     "sanitizer": {"name": str, "what": str, "tests": int, "found": int},
     "machine": {"target": str, "how": str, "tests": int, "failed": int},
     "faults": {"what": str, "times": int, "found": int},
-    "mutation": {"room": str, "mutants": int, "killed": int, "survived": int},
+    "mutation": {"room": str, "mutants": int, "killed": int, "survived": dict},
 }
 """The kinds of records, and what each has besides `COMMON`."""
 OPTIONAL = {"note": str, "timed_out": int, "unviable": int}
@@ -152,6 +152,9 @@ def wrong(record: Record) -> str:
         return "the day is not of the form 2026-01-31"
     if not re.fullmatch(r"[0-9a-f]{7,40}", record["commit"]):
         return f"the commit is {record['commit']!r}: before a run that is kept, commit and compile the core"
+    for mutant, why in record.get("survived", {}).items():
+        if not why:
+            return f"{mutant!r} survived: say why no test can notice it, or write one that does"
     for name, model in record.get("models", {}).items():
         if not {"sha256", "texts", "bytes", "differences"} <= model.keys() <= {"sha256", *_MODEL}:
             return f"model {name} has {sorted(model)}"
@@ -396,24 +399,21 @@ def faults(records: list[Record]) -> list[str]:
 
 
 def mutation(records: list[Record]) -> list[str]:
-    """Changes to the code that a test must notice: the newest measurement of each room."""
-    rows = []
+    """Changes to the code that a test must notice, and those that none can notice."""
+    rows, survivors = [], []
     for (ours, room), runs in groups(records, "cpbpe", "room").items():
-        last = runs[-1]
-        judged = last["killed"] + last["survived"] + last.get("timed_out", 0)
-        rows.append(
-            [
-                ours,
-                f"`{room}`",
-                f"{last['mutants']:,}",
-                f"{last['killed']:,}",
-                f"{last.get('timed_out', 0):,}",
-                f"{last['survived']:,}",
-                share(judged - last["survived"], judged),
-            ]
-        )
-    head = ["cpbpe", "room", "mutants", "killed", "never ended", "survived", "noticed"]
-    return ["### Mutation testing", "", *grid(head, rows)]
+        counts = [total(runs, name) for name in ("mutants", "killed", "timed_out", "unviable")]
+        survived = {mutant: why for run in runs for mutant, why in run["survived"].items()}
+        rows.append([ours, f"`{room}`", *(f"{count:,}" for count in [*counts, len(survived)])])
+        survivors += [[ours, f"`{mutant}`".replace("|", "\\|"), why] for mutant, why in survived.items()]
+    head = ["cpbpe", "room", "mutants", "killed", "never ended", "did not compile", "survived"]
+    why = "No test can notice those that survived:"
+    return [
+        "### Mutation testing",
+        "",
+        *grid(head, rows),
+        *(["", why, "", *grid(["cpbpe", "change", "because"], survivors)] if survivors else []),
+    ]
 
 
 SECTIONS: dict[str, Callable[[list[Record]], list[str]]] = {
