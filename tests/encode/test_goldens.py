@@ -151,6 +151,18 @@ def test_an_unused_piece_is_always_split_in_the_same_way() -> None:
     assert pieces(tok, "yabcabc") == "yabc a bc"
 
 
+@pytest.mark.parametrize("from_the_left", [True, False])
+def test_an_unused_piece_is_split_a_hundred_times(from_the_left: bool) -> None:
+    """What is left then stays whole, on whichever side it is."""
+    letters = [chr(0x4E00 + i) for i in range(110)]
+    parts = [letters[:n] if from_the_left else letters[-n:] for n in range(2, 111)]
+    unused = " ".join(map("".join, parts))
+    tok = toy(f"{unused} {' '.join(letters)}", unused=unused)
+    whole = ["".join(parts[7])]
+    split = [*whole, *letters[9:]] if from_the_left else [*letters[:-9], *whole]
+    assert tok.encode_pieces("".join(letters)) == split
+
+
 @pytest.mark.parametrize(
     ("ids", "text"),
     [
