@@ -118,8 +118,8 @@ class _Class(NamedTuple):
     bos: str | None = None
     """The token that is bos, unless a file says something else; "" if there is none."""
     eos: str | None = None
-    around: bool = False
-    """Whether it puts these two around every text, under their other names, `cls` and `sep`."""
+    around: tuple[str, str] | None = None
+    """The roles of the tokens that it puts in front of every text, and at its end; "" where it puts none."""
     pattern: str | None = None
     """The name of the pattern, if it is not GPT-2's."""
     form: str | None = None
@@ -131,10 +131,12 @@ _CLASSES = {
     **dict.fromkeys(("", "PreTrainedTokenizer", "TokenizersBackend"), _Class()),
     **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), _Class("<|endoftext|>", "<|endoftext|>")),
     "Qwen2Tokenizer": _Class("", "<|endoftext|>", pattern="qwen2", form="NFC"),
-    **dict.fromkeys(_OF_ROBERTA, _Class("<s>", "</s>", around=True)),
-    "DebertaTokenizer": _Class("[CLS]", "[SEP]", around=True),
+    **dict.fromkeys(_OF_ROBERTA, _Class("<s>", "</s>", around=("cls", "sep"))),
+    "DebertaTokenizer": _Class("[CLS]", "[SEP]", around=("cls", "sep")),
 }
 """The classes whose models may consist of `vocab.json` and `merges.txt` alone."""
+_AROUND = {**_CLASSES, "CodeLlamaTokenizer": _Class("<s>", around=("bos", ""))}
+"""Those that put tokens around texts, whatever a tokenizer.json and add_bos_token say, and others."""
 
 
 _OTHER_IDS = {
@@ -312,9 +314,9 @@ def _read(
         _, bos, eos, _ = map(text_of, read.spec.special_pieces)
         first, last = bos if asked.get("add_bos") else None, eos if asked.get("add_eos") else None
         beside.follow_tokenizer_json(first, last)
-        if (of_class := _CLASSES.get(beside.class_used)) and of_class.around:
+        if (of_class := _AROUND.get(beside.class_used)) and of_class.around:
             _put_around(beside, of_class)
-            if [first, last] != list(beside.around.values()):
+            if [first, last] != [beside.around.get(end) for end in ("bos", "eos")]:
                 beside.notes.append(
                     f"file_options put around texts what the class {beside.class_used} of transformers 5 "
                     f"does, and not what tokenizer.json says"
@@ -360,10 +362,12 @@ def _known(beside: FolderSettings, hints: Hints) -> _Class | None:
 
 
 def _put_around(beside: FolderSettings, known: _Class) -> None:
-    """Put the tokens around texts that a class puts there, which are its `cls` and `sep`."""
-    for end, text, other in (("bos", known.bos, "cls"), ("eos", known.eos, "sep")):
-        beside.around[end] = beside.roles.get(other) or text or ""
-        beside.options[f"add_{end}"] = True
+    """Put the tokens around texts that a class puts there."""
+    for end, text, role in zip(("bos", "eos"), (known.bos, known.eos), known.around or (), strict=False):
+        beside.options[f"add_{end}"] = bool(role)
+        beside.around.pop(end, None)
+        if role:
+            beside.around[end] = beside.roles.get(role) or text or ""
 
 
 def _changed_spec(spec: ModelSpec, format: Format, beside: FolderSettings, notes: list[str]) -> ModelSpec:

@@ -500,6 +500,24 @@ def test_code_llama_has_no_prefix_after_special_tokens(tmp_path: Path) -> None:
         assert tok.encode(text, **options) == theirs.encode(text)
 
 
+@pytest.mark.skipif(IS_4, reason="the class of version 4 follows add_bos_token")
+@pytest.mark.parametrize("said", [{}, {"add_bos_token": False, "add_eos_token": True}])
+@pytest.mark.parametrize("ends", [(False, False), (True, False), (True, True)])
+def test_code_llama_has_bos_in_front(
+    tmp_path: Path, ends: tuple[bool, bool], said: Json, model: Tokenizer
+) -> None:
+    """And nothing at the end: its class follows neither the tokenizer.json nor the file beside it."""
+    given = tmp_path / "tokenizer.json"
+    model.using(add_bos=ends[0], add_eos=ends[1]).save(given)
+    around = json.loads(given.read_text())["post_processor"]
+    given.write_text(json.dumps(json_files.metaspace("first", False) | {"post_processor": around}))
+    config = {"tokenizer_class": "CodeLlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>", **said}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True).encode("Hi")
+    tok = cpbpe.load(tmp_path)
+    assert tok.encode("Hi", **tok.file_options) == theirs == [1, *tok.encode("Hi")]
+
+
 @pytest.mark.skipif(IS_4, reason="the classes of version 4 follow the file")
 @pytest.mark.parametrize(
     "name",
