@@ -1,6 +1,7 @@
 """The records of long runs, the page that sums them up, and the program that makes them."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -83,6 +84,17 @@ def test_processes_do_the_same_work(tmp_path: Path) -> None:
     assert process.returncode == 0
     [stopped] = evidence.read(path)
     assert figures(soak.soak(soak.parsed(stopped["command"].split()[3:]))) == figures(stopped)
+
+
+@needs_core
+@pytest.mark.parametrize("rival", ["sentencepiece", "tiktoken"])
+@pytest.mark.parametrize("machine", ["plain", "avx2"])
+def test_other_processors(machine: str, rival: str) -> None:
+    """What runs on processors that have less gives the same."""
+    command = [sys.executable, "-m", "tests.support.soak", rival, "--seed", "5", "--batches", "6"]
+    less = {**os.environ, "CPBPE_MACHINE": machine}
+    run = subprocess.run(command, cwd=evidence.ROOT, env=less, check=True, capture_output=True, text=True)
+    assert run.stdout.splitlines()[-1].endswith("no differences")
 
 
 @needs_core
