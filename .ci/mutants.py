@@ -39,7 +39,8 @@ TESTS = {
     "merge": "encode/test_goldens.py encode/test_parity.py bytes/test_ranks.py bytes/test_models.py",
     "cache": "encode/test_goldens.py encode/test_parity.py encode/test_growth.py bytes/test_models.py",
     "decode": "encode/test_goldens.py encode/test_parity.py encode/test_option_matrix_decoding.py",
-    "train": "train/test_core.py train/test_parity_training.py bytes/test_training.py",
+    "train": "train/test_core.py train/test_parity_training.py train/test_api.py "
+    "bytes/test_training.py bytes/test_counters.py",
     "reference/encoding.py": "encode/test_goldens.py encode/test_parity.py",
     "reference/merging.py": "encode/test_goldens.py encode/test_parity.py bytes/test_ranks.py",
     "reference/lines.py": "encode/test_given_texts.py cli",
