@@ -7,6 +7,7 @@ import ctypes
 import functools
 import importlib.util
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    arguments = " ".join(session.config.invocation_params.args)
+    arguments = shlex.join(map(str, session.config.invocation_params.args))
     budget.record(f"python -m pytest {arguments}")
 
 

@@ -311,7 +311,7 @@ def test_rows_are_repeated(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         {**soaked, "digest": "0"},
         {**soaked, "cpbpe": "0.0.1", "models": {"llama": {**model, "sha256": "0"}}},
         {**soaked, "models": {"llama": {**model, "texts": 1}}},
-        record("fuzzing", command=f"{sys.executable} -c exit(3)"),
+        record("fuzzing", command=f"MANY=3 {sys.executable} -c 'import os; exit(int(os.environ[\"MANY\"]))'"),
     ]
     monkeypatch.setattr(evidence, "read", lambda: rows)
     assert [evidence.repeat(row, []) for row in range(1, 6)] == [0, 1, 0, 1, 3]

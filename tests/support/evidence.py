@@ -568,7 +568,10 @@ def repeat(row: int, given: list[str]) -> int:
     record = read()[row - 1]
     if record["kind"] not in ("parity", "training"):
         print(record["command"], flush=True)
-        return subprocess.run(shlex.split(record["command"]), cwd=ROOT, check=False).returncode
+        words, environment = shlex.split(record["command"]), dict(os.environ)
+        while re.match(r"[A-Z_]+=", words[0]):  # as in a shell
+            name, _, environment[name] = words.pop(0).partition("=")
+        return subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
     parser = argparse.ArgumentParser(prog="evidence repeat ROW")
     soak.arguments(parser)
     options = parser.parse_intermixed_args(given)
