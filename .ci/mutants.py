@@ -200,7 +200,7 @@ def in_reference(file: str, chosen: slice, folder: Path) -> Outcomes:
         outcome = outcome_of(folder, tests, limit)
         if outcome == "missed":
             outcome = outcome_of(folder, FOLDERS, last_limit)
-        found[outcome].append(f"{file}:{what}")
+        found[outcome].append(f"cpbpe/{file}:{what}")
     shutil.copy2(ROOT / "cpbpe" / file, folder / "cpbpe" / file)
     return found
 
@@ -243,7 +243,7 @@ def in_core(room: str, part: str, folder: Path) -> Outcomes:
             build_in(folder)
             outcome = outcome_of(folder, TESTS[room].split(), limit)
             subprocess.run([*patch, "--reverse"], cwd=folder / "core", check=True)
-            found[outcome].append(mutant["name"])
+            found[outcome].append(f"core/{mutant['name']}")
     # 3. What comes next has no mistake.
     shutil.copy2(ROOT / "cpbpe/_core.abi3.so", folder / "cpbpe")
     return found

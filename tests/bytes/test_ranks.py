@@ -41,7 +41,7 @@ def test_ranks_are_read_and_written() -> None:
     ranks = {bytes([byte]): rank for rank, byte in enumerate(BYTE_ORDER)} | {b" the": 256, b"\xe4\xbd": 260}
     file = write_ranks(ranks)
     assert read_ranks(file) == ranks
-    assert read_ranks(file.replace(b"\n", b"\r\n") + b"\n\n") == ranks
+    assert read_ranks(b"\n" + file.replace(b"\n", b"\r\n\r\n", 1) + b"\n\n") == ranks
     assert file.startswith(b"IQ== 0\n")
 
 
