@@ -4,6 +4,7 @@ import io
 import random
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -188,6 +189,15 @@ def test_two_pieces_of_one_text() -> None:
         cpbpe.ConversionError, match=r"two pieces would be the same text in a tokenizer\.bin, ' a'"
     ):
         write(spec, allow_differences=True)
+
+
+def test_no_bos(tmp_path: Path) -> None:
+    """There is nothing to put in front of texts, and a note says so; other formats can be written."""
+    data = exported(small()).replace(b"\n<s>\n", b"\n<x>\n")
+    (tmp_path / "tokenizer.bin").write_bytes(data)
+    assert read(data).spec.carried.options == {}
+    done = cpbpe.convert(tmp_path / "tokenizer.bin", tmp_path / "tokenizer.json", allow_differences=True)
+    assert "there is no <s>" in "; ".join(done.notes)
 
 
 GOOD = exported(small())

@@ -363,8 +363,11 @@ def use(tok: Tokenizer, text: str = TEXT) -> None:
     assert tok.encode_array(text).tolist() == tok.encode_batch([text])[0] == ids
     assert tok.align(text).ids == tok.encode_arrays([text], spans=True).ids.tolist() == ids
     assert tok.count(text) == len(ids)
-    stream = tok.stream_encoder()
-    assert stream.push(text[:7]) + stream.push(text[7:]) + stream.flush() == ids
+    try:
+        stream = tok.stream_encoder()
+        assert stream.push(text[:7]) + stream.push(text[7:]) + stream.flush() == ids
+    except ValueError as error:  # a token may take spaces around it
+        assert "encode it whole with encode()" in str(error), error
     with suppress(ValueError):  # a character may have more tokens than that
         assert "".join(tok.split(text, 9)) == text
     assert text.startswith(tok.truncate(text, 9))
@@ -379,7 +382,11 @@ def use(tok: Tokenizer, text: str = TEXT) -> None:
     with suppress(cpbpe.ModelError):  # this cannot be decided for a charsmap with cycles
         tok.is_lossless()
     assert len(tok.vocab.token_bytes()) == tok.vocab_size
-    assert len(tok.get_vocab()) == len(tok.vocab) == len(tok.vocab.scores) + len(tok.vocab.added_tokens)
+    assert len(tok.vocab) == len(tok.vocab.scores) + len(tok.vocab.added_tokens)
+    names, added = tok.get_vocab(), tok.vocab.added_tokens
+    # (Two pieces that are not UTF-8 may look alike, and an added token may look like a piece.)
+    alike = any("\ufffd" in name for name in names) or any(names[text] != added[text] for text in added)
+    assert alike or len(names) == len(tok.vocab)
     assert repr(tok), tok.fingerprint
     assert tok.settings == tok.spec.settings
     again = Tokenizer.from_spec(tok.spec)
@@ -428,6 +435,7 @@ def check_written(tok: Tokenizer, format: Format) -> None:
         assert "please report" not in str(error), error
         return
     pattern = spec.splitter.pattern if spec.splitter is not None else ""
+    pattern = f"(?:{pattern})" if pattern.isalnum() else pattern  # (otherwise it is a name)
     hints = Hints(pattern, tok.vocab.special_tokens) if format.name in OF_NO_PATTERN else NO_HINTS
     again = format.read(written.data, allow_differences=True, hints=hints)
     if not written.differences and not again.differences:

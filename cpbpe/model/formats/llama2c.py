@@ -65,8 +65,11 @@ def read(data: bytes, *, allow_differences: bool = False) -> ReadModel:
     ]:
         shown = others[0].decode(errors="replace")
         notes.append(f"types are not stored: pieces such as {shown!r} are NORMAL, as for the program")
+    options = {"add_bos": True} if b"<s>" in texts else {}
+    if not options:
+        notes.append("the program puts the piece 1 in front of texts, and cpbpe nothing: there is no <s>")
     spec = ModelSpec(
-        Pieces.of_lists(texts, scores, types), RULES, byte_fallback=True, carried=Carried({"add_bos": True})
+        Pieces.of_lists(texts, scores, types), RULES, byte_fallback=True, carried=Carried(options)
     )
     validity.check(spec)
     return ReadModel(spec, notes=tuple(notes))
