@@ -253,6 +253,12 @@ def write(spec: ModelSpec, *, allow_differences: bool = False) -> Written:
                 f"in a file of minbpe merges have the ids 256, 257, ... in their order, and here the merge "
                 f"number {expected - BYTES + 1} makes {shown(texts[ids[piece]])!r} with the id {ids[piece]}"
             )
+        late = max(ids[part] for part in listed.pairs[piece])
+        if late >= expected:
+            raise ConversionError(
+                f"in a file of minbpe a merge joins tokens with lower ids than its own, and here the id "
+                f"{expected} is made of the id {late}"
+            )
     # 2. Everything else.
     differences = list(_differences(spec, listed))
     refuse(differences, allow_differences, "there is no file of minbpe that is exactly this model", TO_WRITE)
